@@ -1,0 +1,108 @@
+"""Learned classes have no names: the best one-to-one matching to true ones, and naming."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+
+from likewise.errors import InputError
+
+IntArray = NDArray[np.int64]
+
+
+def confusion(predicted: ArrayLike, truth: ArrayLike, n_classes: int | None = None) -> IntArray:
+    """(P, Q) counts of predicted class (row) against true class (column)."""
+    p, t = _labels(predicted, "predicted"), _labels(truth, "truth")
+    if len(p) != len(t):
+        raise InputError(f"there are {len(p)} predictions but {len(t)} true classes.")
+    rows = max(int(p.max(initial=-1)) + 1, n_classes or 0)
+    columns = max(int(t.max(initial=-1)) + 1, n_classes or 0)
+    return np.bincount(p * columns + t, minlength=rows * columns).reshape(rows, columns)
+
+
+def best_matching(counts: ArrayLike) -> IntArray:
+    """(P,) the true class matched to each learned class, at most one to one; -1 for none.
+
+    ``counts`` (P, Q) is how often each learned class (row) met each true class (column); the
+    matching maximises what it agrees on (Hungarian algorithm).
+    """
+    matrix = np.asarray(counts)
+    rows, columns = linear_sum_assignment(matrix, maximize=True)
+    match = np.full(matrix.shape[0], -1, np.int64)
+    match[rows] = columns
+    return match
+
+
+def matched_accuracy(predicted: ArrayLike, truth: ArrayLike) -> float:
+    """Accuracy under the best one-to-one matching of predicted to true classes."""
+    counts = confusion(predicted, truth)
+    if not counts.size:
+        raise InputError("accuracy needs at least one item.")
+    rows, columns = linear_sum_assignment(counts, maximize=True)
+    return float(counts[rows, columns].sum() / counts.sum())
+
+
+def names_by_majority(
+    predicted: ArrayLike, names: ArrayLike, n_classes: int
+) -> tuple[NDArray[Any], IntArray]:
+    """Names for learned classes from a few named items.
+
+    Returns the (C,) names and the (C, names) counts behind them. The matching is one to one where
+    there are enough names; a learned class that no named item falls into is called "class k".
+    """
+    given = np.asarray(names)
+    distinct, codes = np.unique(given, return_inverse=True)
+    counts = confusion(_labels(predicted, "predicted"), codes, None)
+    padded = np.zeros((n_classes, len(distinct)), np.int64)
+    padded[: len(counts)] = counts
+    match = best_matching(padded)
+    used = padded[np.arange(n_classes), match.clip(0)] > 0
+    chosen = [
+        str(distinct[match[k]]) if match[k] >= 0 and used[k] else f"class {k}"
+        for k in range(n_classes)
+    ]
+    if distinct.dtype.kind in "iu" and all(used) and (match >= 0).all():
+        return distinct[match], padded
+    return np.array(chosen), padded
+
+
+def transition_error(estimated: ArrayLike, true: ArrayLike) -> float:
+    """The paper's error of T, |T - T_hat|_1 / |T|_1 entry by entry."""
+    estimate, truth = np.asarray(estimated, float), np.asarray(true, float)
+    return float(np.abs(truth - estimate).sum() / np.abs(truth).sum())
+
+
+def gram_error(estimated: ArrayLike, true: ArrayLike) -> float:
+    """The same error of T T', which is all that the pairwise loss sees of T."""
+    estimate, truth = np.asarray(estimated, float), np.asarray(true, float)
+    return transition_error(estimate @ estimate.T, truth @ truth.T)
+
+
+def reorder_transition(
+    transition: ArrayLike, row_match: ArrayLike, column_match: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """T with learned classes put in the order of the true ones they are matched to.
+
+    ``row_match`` (C,) is the true class of each learned class, a permutation; columns (perceived
+    classes) follow the rows unless they have a matching of their own.
+    """
+    matrix = np.asarray(transition, float)
+    rows = np.asarray(row_match)
+    columns = rows if column_match is None else np.asarray(column_match)
+    ordered = np.empty_like(matrix)
+    ordered[np.ix_(rows, columns)] = matrix
+    return ordered
+
+
+def _labels(values: ArrayLike, name: str) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be (N,), one class an item, but has shape {array.shape}.")
+    if array.dtype.kind not in "iub":
+        array = np.unique(array, return_inverse=True)[1]
+    if len(array) and array.min() < 0:
+        raise InputError(f"{name} must be class numbers from 0, but holds {array.min()}.")
+    return array.astype(np.int64)
