@@ -16,7 +16,10 @@ from likewise.errors import InputError
 
 PUBLISHED = "Alex Krizhevsky's page The CIFAR-10 dataset"
 PUBLISHED_HUMAN = "the page Learning with Noisy Labels of CIFAR-10N, by Wei, Zhu and others"
-CIFAR10_CLASSES = tuple("airplane automobile bird cat deer dog frog horse ship truck".split())
+CIFAR10_CLASSES = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
 HUMAN_SOURCES = {
     "aggre": "aggre_label",
     "random1": "random_label1",
@@ -86,7 +89,9 @@ def with_human_labels(dataset: Dataset, path: Path) -> Dataset:
     noisy = {name: class_array(stored[key], 10, path) for name, key in HUMAN_SOURCES.items()}
     if any(len(labels) != len(dataset.train_x) for labels in noisy.values()):
         raise InputError(f"{path} does not hold {len(dataset.train_x):,} labels a source.")
-    if "clean_label" in stored and not np.array_equal(stored["clean_label"], dataset.train_y):
+    truth = dataset.train_y
+    clean = stored.get("clean_label")
+    if clean is not None and truth is not None and not np.array_equal(clean, truth):
         raise InputError(f"the images of {dataset.name} do not stand in the order of {path}.")
     return dataclasses.replace(dataset, noisy=noisy)
 

@@ -26,7 +26,9 @@ def list_images(folder: str | Path) -> list[str]:
         if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
     ]
     if not found:
-        raise InputError(f"there are no images in {root} (looked for {', '.join(sorted(SUFFIXES))}).")
+        raise InputError(
+            f"there are no images in {root} (looked for {', '.join(sorted(SUFFIXES))})."
+        )
     return sorted(found)
 
 

@@ -38,7 +38,9 @@ def load_packed(folder: str | Path, name: str) -> Dataset:
         return load_mnist(root)
     base = "cifar10" if name == "cifar10n" else name
     if base not in _CLASSES:
-        raise InputError(f"there are no packed parts of {name!r}; known are mnist, cifar10[n], cifar100.")
+        raise InputError(
+            f"there are no packed parts of {name!r}; known are mnist, cifar10[n], cifar100."
+        )
     parts = [dict(np.load(path, allow_pickle=False)) for path in _part_paths(root, base)]
     n_classes = len(_CLASSES[base])
     train_x = np.concatenate([_images(part, "train") for part in parts])

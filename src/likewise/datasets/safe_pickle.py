@@ -32,7 +32,7 @@ class _Stub:
     __slots__ = ("_build",)
 
     def __init__(self, build: Callable[..., Any]) -> None:
-        object.__setattr__(self, "_build", build)
+        self._build = build
 
     def __call__(self, *args: Any) -> Any:
         return self._build(*args)
@@ -59,7 +59,7 @@ class _PickledDtype:
         self.order = order
 
 
-_NUMBER_CODES = frozenset("b1 i1 u1 i2 u2 i4 u4 i8 u8 f2 f4 f8".split())
+_NUMBER_CODES = frozenset({"b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"})
 
 
 class _PickledArray:
@@ -73,11 +73,19 @@ class _PickledArray:
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran, data = state
         sizes_fit = isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)
-        if not (isinstance(dtype, _PickledDtype) and isinstance(data, bytes) and sizes_fit):
+        is_data = isinstance(data, bytes | bytearray)
+        if not (isinstance(dtype, _PickledDtype) and is_data and sizes_fit):
             raise _Refused("a malformed array")
         order = "=" if dtype.order == "|" else dtype.order
         flat = np.frombuffer(data, np.dtype(order + dtype.code))
         self.array = flat.reshape(shape, order="F" if fortran else "C")
+
+
+def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> _PickledArray:
+    """How protocol 5 writes arrays."""
+    array = _PickledArray()
+    array.__setstate__((1, shape, dtype, order == "F", data))
+    return array
 
 
 def _encode(text: Any, encoding: Any = "latin1") -> bytes:
@@ -91,6 +99,8 @@ def _allowed(module: str, name: str) -> Any:
     # NumPy 1 and 2, and Python 2 and 3, name the same things differently.
     if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
         return _Stub(_PickledArray)
+    if module in ("numpy.core.numeric", "numpy._core.numeric") and name == "_frombuffer":
+        return _Stub(_from_buffer)
     if (module, name) == ("numpy", "ndarray"):
         return "numpy.ndarray"  # only ever handed to _reconstruct, which ignores it
     if (module, name) == ("numpy", "dtype"):

@@ -26,7 +26,7 @@ class _Fault:
 
 @dataclass(frozen=True)
 class Batch:
-    """images (B, size, size, 3) uint8, labels (B,) int64, items (B,) int64 positions in the list."""
+    """images (B, size, size, 3) uint8, labels (B,) int64, items (B,) int64: positions listed."""
 
     images: Tensor
     labels: Tensor
@@ -57,19 +57,25 @@ class _Files(TorchDataset[Any]):
 
 
 class _Order(Sampler[tuple[int, int]]):
-    """(epoch, item) keys; the epoch is looked up anew each time an iteration starts."""
+    """(epoch, item) keys: shuffled, or in order with epoch -1, which means no augmentation."""
 
-    def __init__(self, stream: ImageStream) -> None:
-        self._stream = stream
+    def __init__(self, n_items: int, shuffle: bool, seed: int) -> None:
+        self.n_items, self.shuffle, self.seed = n_items, shuffle, seed
+        self.epoch = 0
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(self._stream._keys())
+        if not self.shuffle:
+            return iter([(-1, i) for i in range(self.n_items)])
+        order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_items)
+        return iter([(self.epoch, int(i)) for i in order])
 
     def __len__(self) -> int:
-        return len(self._stream.paths)
+        return self.n_items
 
 
-def _collate(rows: Sequence[tuple[Any, int, int]]) -> tuple[list[Any], list[int], list[int], list[str]]:
+def _collate(
+    rows: Sequence[tuple[Any, int, int]],
+) -> tuple[list[Any], list[int], list[int], list[str]]:
     good = [row for row in rows if not isinstance(row[0], _Fault)]
     faults = [row[0].message for row in rows if isinstance(row[0], _Fault)]
     images = [torch.from_numpy(np.stack([row[0] for row in good]))] if good else []
@@ -117,13 +123,13 @@ class ImageStream:
             )
         if on_error not in ("raise", "skip"):
             raise InputError(f"on_error must be 'raise' or 'skip', but is {on_error!r}.")
-        self.augment, self.on_error, self.seed = augment, on_error, seed
-        self.epoch = 0
+        self.on_error = on_error
         self.faults: list[str] = []
+        self._order = _Order(len(self.paths), augment, seed)
         self._loader: DataLoader[Any] = DataLoader(
             _Files(self.paths, self.labels, size, margin, seed),
             batch_size=batch_size,
-            sampler=_Order(self),
+            sampler=self._order,
             collate_fn=_collate,
             num_workers=workers,
             multiprocessing_context="spawn" if workers else None,
@@ -134,12 +140,6 @@ class ImageStream:
         """The number of batches in an epoch."""
         return len(self._loader)
 
-    def _keys(self) -> list[tuple[int, int]]:
-        if not self.augment:
-            return [(-1, i) for i in range(len(self.paths))]
-        order = np.random.default_rng((self.seed, self.epoch)).permutation(len(self.paths))
-        return [(self.epoch, int(i)) for i in order]
-
     def __iter__(self) -> Iterator[Batch]:
         for images, labels, items, faults in self._loader:
             if faults and self.on_error == "raise":
@@ -147,4 +147,4 @@ class ImageStream:
             self.faults.extend(faults)
             if images:
                 yield Batch(images[0], torch.tensor(labels), torch.tensor(items))
-        self.epoch += 1
+        self._order.epoch += 1
