@@ -1,7 +1,7 @@
 """A channel for people who differ: each is of a *type*, inferred as an item's class is.
 
-P(same | z_i = a, z_j = b, type t) = sigmoid(bias_t + attention_t * eta[a, b]). The types are a fixed
-grid: the bias leans to "same" or to "different", attention 0 answers without looking. ``eta`` is
+P(same | z_i = a, z_j = b, type t) = sigmoid(bias_t + attention_t * eta[a, b]). The types are a
+fixed grid: the bias leans to "same" or to "different", attention 0 answers without looking. ``eta`` is
 shared: (2,) for (equal, different), or a symmetric (C, C) matrix where some classes are harder to
 tell apart. A prior over the types, learned from everybody, is what thirty judgements from one
 person are read against.
@@ -84,7 +84,7 @@ class AnnotatorChannel:
 
     def log_table(self) -> Tensor:
         # Expected log likelihood under the type posterior: the variational message to the items.
-        table = torch.tensordot(self.type_posterior, self._type_tables(), dims=1)
+        table: Tensor = torch.tensordot(self.type_posterior, self._type_tables(), dims=1)
         return table.reshape(-1, *self.eta.shape)
 
     def update(self, statistics: Tensor) -> AnnotatorChannel:
@@ -105,7 +105,7 @@ class AnnotatorChannel:
         return self.type_posterior @ p_same
 
     def predict_same(self, f_left: Tensor, f_right: Tensor) -> Tensor:
-        p = torch.tensordot(self.type_prior, self._p_same(), dims=1).to(f_left)
+        p: Tensor = torch.tensordot(self.type_prior, self._p_same(), dims=1).to(f_left)
         if self.two_rate:
             return p[1] + (p[0] - p[1]) * (f_left * f_right).sum(-1)
         return ((f_left @ p) * f_right).sum(-1)
@@ -121,7 +121,9 @@ class AnnotatorChannel:
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> AnnotatorChannel:
         """From `to_dict`, less its ``kind``."""
-        return cls(**{name: torch.tensor(value, dtype=torch.float64) for name, value in fields.items()})
+        return cls(
+            **{name: torch.tensor(value, dtype=torch.float64) for name, value in fields.items()}
+        )
 
     def _logits(self) -> Tensor:
         """(K, 2) or (K, C, C) logits of "same" of each type."""
@@ -178,5 +180,3 @@ def expected_reliability(right: Tensor, annotator: Tensor, n_annotators: int) ->
     total = torch.zeros(n_annotators, dtype=torch.float64).index_add_(0, annotator, right.double())
     count = torch.bincount(annotator, minlength=n_annotators).double()
     return total / count.clamp(min=1)
-
-

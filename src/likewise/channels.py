@@ -152,7 +152,9 @@ class ConfusionChannel:
             raise InputError("p_same must be symmetric: a judgement has no order.")
 
     @classmethod
-    def from_rates(cls, a: float, b: float, n_classes: int, prior: float = 10.0) -> ConfusionChannel:
+    def from_rates(
+        cls, a: float, b: float, n_classes: int, prior: float = 10.0
+    ) -> ConfusionChannel:
         """Every diagonal cell ``a``, every other ``b``."""
         eye = torch.eye(n_classes, dtype=torch.float64)
         return cls(b + (a - b) * eye, prior)
