@@ -13,19 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
+from likewise import edges
 from likewise.answers import parse_answers
+from likewise.columns import (
+    RowError,
+    annotator_codes,
+    as_indices,
+    as_weights,
+    check_lengths,
+    check_range,
+    index_dtype,
+)
+from likewise.drawing import random_pairs
 from likewise.errors import InputError
 
 if TYPE_CHECKING:
     from likewise.diagnose import Description
 
+__all__ = ["CompletePairs", "Pairs", "as_pairs", "random_pairs"]
+
 IndexArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 
-# A complete set is turned into a list only up to this many judgements (about 1 GB of indices).
+# A complete set is turned into a list only up to this many judgements (about half a GB).
 MAX_EXPLICIT = 60_000_000
 
 
@@ -40,11 +51,18 @@ class Pairs:
         Answers: 1/0, True/False, 1/-1, "same"/"different" and their usual spellings; blank, NaN or
         "unsure" is no answer: the judgement is dropped and counted in ``dropped``.
     annotator : (M,), optional
-        Who gave each judgement: any hashable names.
+        Who gave each judgement: any names, or codes into ``annotator_names`` where that is given.
     weight : (M,) non-negative numbers, optional
         How much each judgement counts; 0 drops it from every loss.
     n_items : int, optional
         The number of items; by default one more than the largest index.
+    annotator_names : (A,) strings, optional
+        The names behind annotator codes.
+
+    Attributes
+    ----------
+    item_ids : (N,) strings or None
+        The items' own names, where the judgements were read from a file that uses names.
     """
 
     def __init__(
@@ -56,40 +74,29 @@ class Pairs:
         weight: ArrayLike | None = None,
         *,
         n_items: int | None = None,
+        annotator_names: ArrayLike | None = None,
     ) -> None:
-        left_ = _indices(left, "left")
-        right_ = _indices(right, "right")
+        left_, right_ = as_indices(left, "left"), as_indices(right, "right")
         answer, answered = parse_answers(same)
-        codes, names = _annotator_codes(annotator)
-        weight_ = None if weight is None else _weights(weight)
-        lengths = {"left": len(left_), "right": len(right_), "same": len(answer)}
-        if codes is not None:
-            lengths["annotator"] = len(codes)
-        if weight_ is not None:
-            lengths["weight"] = len(weight_)
-        if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{name} {length}" for name, length in lengths.items())
-            raise InputError(f"the columns of a judgement must be equally long, but have {found}.")
+        codes, names = _annotators(annotator, annotator_names)
+        weight_ = None if weight is None else as_weights(weight)
+        check_lengths(left=left_, right=right_, same=answer, annotator=codes, weight=weight_)
+        self.n_items = check_range(left_, right_, n_items)
+        _refuse_self_pairs(left_, right_, answered)
 
-        self.n_items = _check_range(left_, right_, n_items)
         self.dropped = int(len(answer) - np.count_nonzero(answered))
         if self.dropped:
             left_, right_, answer = left_[answered], right_[answered], answer[answered]
             codes = None if codes is None else codes[answered]
             weight_ = None if weight_ is None else weight_[answered]
-        if (loop := left_ == right_).any():
-            m = int(np.argmax(loop))
-            raise InputError(
-                f"judgement {m} compares item {left_[m]} with itself; remove such rows "
-                f"({int(loop.sum())} of {len(left_)})."
-            )
-        dtype = np.int32 if self.n_items <= np.iinfo(np.int32).max else np.int64
+        dtype = index_dtype(self.n_items)
         self._left: IndexArray = left_.astype(dtype, copy=False)
         self._right: IndexArray = right_.astype(dtype, copy=False)
         self._same: BoolArray = answer
         self.annotator: NDArray[np.int32] | None = codes
         self.annotator_names: NDArray[np.str_] | None = names
         self.weight: NDArray[np.float32] | None = weight_
+        self.item_ids: NDArray[np.str_] | None = None
 
     # -- making them ---------------------------------------------------------------------------
 
@@ -127,9 +134,8 @@ class Pairs:
         if len(parts) == 1:
             return parts[0]
         listed = [part.explicit() for part in parts]
-        annotator = weight = None
-        if any(part.annotator is not None for part in listed):
-            annotator = np.concatenate([part._names_column() for part in listed])
+        annotator, names = _join_annotators(listed)
+        weight = None
         if any(part.weight is not None for part in listed):
             weight = np.concatenate(
                 [np.ones(len(p), np.float32) if p.weight is None else p.weight for p in listed]
@@ -141,13 +147,15 @@ class Pairs:
             annotator,
             weight,
             n_items=max(part.n_items for part in listed),
+            annotator_names=names,
         )
         joined.dropped = sum(part.dropped for part in listed)
+        joined.item_ids = _join_item_ids(listed)
         return joined
 
     @staticmethod
     def read(path: str | Path, **options: Any) -> Pairs:
-        """Read a CSV, Parquet or SQLite file of judgements; see `likewise.reading.read_pairs`."""
+        """Read a file of judgements in any format we know; see `likewise.reading.read_pairs`."""
         from likewise.reading import read_pairs
 
         return read_pairs(path, **options)
@@ -186,45 +194,44 @@ class Pairs:
         """The number of "same" answers."""
         return int(np.count_nonzero(self._same))
 
-    def describe(self) -> Description:
+    def describe(self, n_classes: int | None = None) -> Description:
         """What the judgements say about themselves; see `likewise.diagnose.describe`."""
         from likewise.diagnose import describe
 
-        return describe(self)
+        return describe(self, n_classes)
 
     def components(self) -> NDArray[np.int32]:
         """(N,) component of each item in the graph of "same" judgements, numbered from 0."""
-        i, j = self.left[self.same], self.right[self.same]
-        graph = sparse.coo_array(
-            (np.ones(len(i), np.int8), (i, j)), shape=(self.n_items, self.n_items)
-        )
-        _, ids = connected_components(graph, directed=False)
-        return ids.astype(np.int32, copy=False)
+        return edges.components(self._left[self._same], self._right[self._same], self.n_items)
 
     def is_consistent(self) -> bool:
         """Whether no "different" judgement falls inside a component of "same" judgements.
 
         True of judgements that come from one perceived class an item, whatever that class.
         """
-        ids = self.components()
-        different = ~self.same
-        return not np.any(ids[self.left[different]] == ids[self.right[different]])
+        return edges.count_inside(self.components(), self._left, self._right, ~self._same) == 0
 
     # -- cutting them --------------------------------------------------------------------------
 
     def subset(self, items: ArrayLike) -> Pairs:
         """The judgements among ``items`` only, re-indexed to positions in ``items``."""
         chosen = self._check_items(items)
-        position = np.full(self.n_items, -1, np.int64)
+        position = np.full(self.n_items, -1, index_dtype(self.n_items))
         position[chosen] = np.arange(len(chosen))
         left, right = position[self._left], position[self._right]
         keep = (left >= 0) & (right >= 0)
-        return self._take(keep, left[keep], right[keep], len(chosen))
+        part = self._take(keep, left[keep], right[keep], len(chosen))
+        part.item_ids = None if self.item_ids is None else self.item_ids[chosen]
+        return part
 
     def select(self, mask: ArrayLike) -> Pairs:
         """The judgements where ``mask`` (M,) is true (or at those positions), of the same items."""
         keep = np.asarray(mask)
-        return self._take(keep, self._left[keep], self._right[keep], self.n_items)
+        if keep.size == 0:
+            keep = keep.astype(np.int64)  # an empty list of positions arrives as floats
+        part = self._take(keep, self._left[keep], self._right[keep], self.n_items)
+        part.item_ids = self.item_ids
+        return part
 
     def split(
         self, fraction: float, rng: np.random.Generator
@@ -255,29 +262,36 @@ class Pairs:
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _take(self, keep: ArrayLike, left: IndexArray, right: IndexArray, n_items: int) -> Pairs:
+    def _take(self, keep: NDArray[Any], left: IndexArray, right: IndexArray, n_items: int) -> Pairs:
         """A part of already validated judgements, without validating them again."""
         part = Pairs.__new__(Pairs)
         part.n_items, part.dropped = n_items, 0
-        part._left, part._right = left.astype(np.int32 if n_items < 2**31 else np.int64), right
-        part._right = right.astype(part._left.dtype)
+        dtype = index_dtype(n_items)
+        part._left = left.astype(dtype, copy=False)
+        part._right = right.astype(dtype, copy=False)
         part._same = self.same[keep]
         part.annotator = None if self.annotator is None else self.annotator[keep]
         part.annotator_names = self.annotator_names
         part.weight = None if self.weight is None else self.weight[keep]
+        part.item_ids = None
         return part
-
-    def _names_column(self) -> NDArray[Any]:
-        if self.annotator is None or self.annotator_names is None:
-            return np.full(len(self), "", dtype=np.str_)
-        return self.annotator_names[self.annotator]
 
     def _check_items(self, items: ArrayLike) -> IndexArray:
         chosen = np.asarray(items)
         if chosen.dtype == bool:
-            chosen = np.flatnonzero(chosen)
-        if len(chosen) and (chosen.min() < 0 or chosen.max() >= self.n_items):
+            if len(chosen) != self.n_items:
+                raise InputError(
+                    f"a mask of items must have {self.n_items} entries, but has {len(chosen)}."
+                )
+            return np.flatnonzero(chosen)
+        if chosen.size == 0:
+            return chosen.astype(np.int64)
+        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+            raise InputError("items must be a list of indices, or a mask with an entry per item.")
+        if chosen.min() < 0 or chosen.max() >= self.n_items:
             raise InputError(f"items must be indices below {self.n_items}.")
+        if np.bincount(chosen).max() > 1:
+            raise InputError("items must not name an item twice.")
         return chosen
 
 
@@ -295,7 +309,7 @@ class CompletePairs(Pairs):
         self._ids: NDArray[np.int32] = order[ids]
         self.n_items = len(self._ids)
         self.dropped = 0
-        self.annotator = self.annotator_names = self.weight = None
+        self.annotator = self.annotator_names = self.weight = self.item_ids = None
 
     @property
     def left(self) -> IndexArray:
@@ -334,33 +348,16 @@ class CompletePairs(Pairs):
         return self.explicit().select(mask)
 
     def explicit(self) -> Pairs:
+        n = self.n_items
         if len(self) > MAX_EXPLICIT:
             raise InputError(
-                f"all pairs of {self.n_items:,} items are {len(self):,} judgements, too many for a "
+                f"all pairs of {n:,} items are {len(self):,} judgements, too many for a "
                 f"list; draw some with Pairs.from_labels(labels, per_item=k)."
             )
-        left, right = np.triu_indices(self.n_items, 1)
-        return Pairs(left, right, self._ids[left] == self._ids[right], n_items=self.n_items)
-
-
-def random_pairs(
-    n_items: int, count: int, rng: np.random.Generator
-) -> tuple[IndexArray, IndexArray]:
-    """``count`` distinct unordered pairs of items, uniformly, as sorted ``(left, right)``."""
-    total = n_items * (n_items - 1) // 2
-    if count > total:
-        raise InputError(f"{n_items} items have only {total} pairs, but {count} were asked for.")
-    if count > total // 3:  # rejection would repeat itself: choose among all of them
-        codes = rng.choice(total, size=count, replace=False)
-    else:
-        codes = np.unique(rng.integers(total, size=count))
-        while len(codes) < count:
-            codes = np.unique(np.append(codes, rng.integers(total, size=count - len(codes))))
-    # A code counts the pairs (left < right) column by column: right*(right-1)/2 + left.
-    right = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) / 2).astype(np.int64)
-    right -= right * (right - 1) // 2 > codes  # the root may be off by one at large codes
-    right += (right + 1) * right // 2 <= codes
-    return codes - right * (right - 1) // 2, right
+        items = np.arange(n, dtype=np.int32)
+        left = np.repeat(items, n - 1 - items)
+        right = np.concatenate([items[i + 1 :] for i in range(n)]) if n else items
+        return Pairs(left, right, self._ids[left] == self._ids[right], n_items=n)
 
 
 def as_pairs(pairs: Any, same: ArrayLike | None = None, n_items: int | None = None) -> Pairs:
@@ -376,20 +373,7 @@ def as_pairs(pairs: Any, same: ArrayLike | None = None, n_items: int | None = No
             )
         return pairs
     if hasattr(pairs, "columns"):
-        columns = [str(name) for name in pairs.columns]
-        if missing := [name for name in ("left", "right", "same") if name not in columns]:
-            raise InputError(
-                f"the judgements lack the column {', '.join(missing)}; "
-                f"the columns there are {', '.join(columns)}."
-            )
-        optional = {n: np.asarray(pairs[n]) for n in ("annotator", "weight") if n in columns}
-        return Pairs(
-            np.asarray(pairs["left"]),
-            np.asarray(pairs["right"]),
-            np.asarray(pairs["same"]),
-            n_items=n_items,
-            **optional,
-        )
+        return _from_frame(pairs, n_items)
     if same is None and isinstance(pairs, tuple) and len(pairs) == 2:
         pairs, same = pairs
     index = np.asarray(pairs)
@@ -401,56 +385,70 @@ def as_pairs(pairs: Any, same: ArrayLike | None = None, n_items: int | None = No
     return Pairs(index[:, 0], index[:, 1], same, n_items=n_items)
 
 
-def _indices(values: ArrayLike, name: str) -> IndexArray:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise InputError(f"{name} must be one index per judgement, but has shape {array.shape}.")
-    if array.size == 0:
-        return array.astype(np.int32)
-    if array.dtype.kind == "f" and np.all(np.isfinite(array)) and np.all(array == np.trunc(array)):
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iu":
+def _from_frame(frame: Any, n_items: int | None) -> Pairs:
+    columns = [str(name) for name in frame.columns]
+    if missing := [name for name in ("left", "right", "same") if name not in columns]:
         raise InputError(
-            f"{name} must hold whole numbers (item indices), but holds {array.dtype}; "
-            "match string ids to items with Pairs.read(..., item_ids=ids)."
+            f"the judgements lack the column {', '.join(missing)}; "
+            f"the columns there are {', '.join(columns)}."
         )
-    return array
+    given = {
+        name: np.asarray(frame[name])
+        for name in ("left", "right", "same", "annotator", "weight")
+        if name in columns
+    }
+    return Pairs(**given, n_items=n_items)
 
 
-def _check_range(left: IndexArray, right: IndexArray, n_items: int | None) -> int:
-    for name, index in (("left", left), ("right", right)):
-        if len(index) and index.min() < 0:
-            m = int(np.argmin(index))
-            raise InputError(f"{name}[{m}] is {index[m]}, but item indices start at 0.")
-    largest = max((int(index.max()) for index in (left, right) if len(index)), default=-1)
-    if n_items is None:
-        return largest + 1
-    if largest >= n_items:
-        name, index = ("left", left) if largest in left[-len(left) :] else ("right", right)
-        m = int(np.argmax(index))
-        raise InputError(
-            f"{name}[{m}] names item {largest}, but there are only {n_items} items "
-            f"(0 to {n_items - 1})."
+def _refuse_self_pairs(left: IndexArray, right: IndexArray, answered: BoolArray) -> None:
+    loop = (left == right) & answered
+    if loop.any():
+        m = int(np.argmax(loop))
+        raise RowError(
+            m,
+            f"item {left[m]} is compared with itself; remove such rows "
+            f"({int(np.count_nonzero(loop))} of {len(left)}).",
         )
-    return int(n_items)
 
 
-def _annotator_codes(
-    annotator: ArrayLike | None,
+def _annotators(
+    annotator: ArrayLike | None, names: ArrayLike | None
 ) -> tuple[NDArray[np.int32] | None, NDArray[np.str_] | None]:
     if annotator is None:
         return None, None
-    array = np.asarray(annotator)
-    if array.dtype.kind == "O":
-        array = array.astype(str)
-    names, codes = np.unique(array, return_inverse=True)
-    return codes.astype(np.int32), names.astype(np.str_)
+    if names is None:
+        return annotator_codes(annotator)
+    codes, known = np.asarray(annotator), np.asarray(names, dtype=np.str_)
+    if codes.dtype.kind not in "iu" or (
+        len(codes) and not 0 <= codes.min() <= codes.max() < len(known)
+    ):
+        raise InputError(f"annotator must hold codes below {len(known)}, the number of names.")
+    return codes.astype(np.int32, copy=False), known
 
 
-def _weights(weight: ArrayLike) -> NDArray[np.float32]:
-    array = np.asarray(weight, dtype=np.float32)
-    bad = ~np.isfinite(array) | (array < 0)
-    if bad.any():
-        m = int(np.argmax(bad))
-        raise InputError(f"weight[{m}] is {array[m]}, but weights must be finite and at least 0.")
-    return array
+def _join_annotators(
+    parts: Sequence[Pairs],
+) -> tuple[NDArray[np.int32] | None, NDArray[np.str_] | None]:
+    """The annotator columns of several sets as codes into one list of names; "" is nobody."""
+    if all(part.annotator is None for part in parts):
+        return None, None
+    nobody = np.array([""], np.str_)
+    named = [nobody if p.annotator_names is None else p.annotator_names for p in parts]
+    names = np.unique(np.concatenate(named))
+    codes = [
+        np.searchsorted(names, own).astype(np.int32)[
+            np.zeros(len(part), np.int32) if part.annotator is None else part.annotator
+        ]
+        for part, own in zip(parts, named, strict=True)
+    ]
+    return np.concatenate(codes), names
+
+
+def _join_item_ids(parts: Sequence[Pairs]) -> NDArray[np.str_] | None:
+    ids = [part.item_ids for part in parts if part.item_ids is not None]
+    if any(not np.array_equal(ids[0], other) for other in ids[1:]):
+        raise InputError(
+            "the judgements name different items, so their indices do not agree; read every file "
+            "with the same item_ids=."
+        )
+    return ids[0] if ids else None

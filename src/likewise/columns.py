@@ -1,0 +1,125 @@
+"""Checking the columns of a table of judgements: item indices, annotators, weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.errors import InputError
+
+IndexArray = NDArray[np.integer[Any]]
+
+# Past this an "index" is an id of some other kind; taking it for a position would ask for memory
+# for billions of items that do not exist.
+MAX_ITEMS = int(np.iinfo(np.int32).max)
+
+
+class RowError(InputError):
+    """A mistake in one judgement: a reader can say in which line of its file."""
+
+    def __init__(self, row: int, problem: str) -> None:
+        super().__init__(f"judgement {row}: {problem}")
+        self.row = row
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[RowError], tuple[int, str]]:
+        return RowError, (self.row, self.problem)  # two arguments: the default would pass one
+
+
+def as_indices(values: ArrayLike, name: str) -> IndexArray:
+    """``values`` as an (M,) array of whole numbers, not yet checked for their range."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be one index per judgement, but has shape {array.shape}.")
+    if array.size == 0:
+        return array.astype(np.int32)
+    if array.dtype.kind == "O":
+        array = _from_objects(array)
+    if array.dtype.kind == "f":
+        whole = np.isfinite(array) & (array == np.trunc(array))
+        if not whole.all():
+            m = int(np.argmin(whole))
+            raise RowError(m, f"{name} is {array[m]}, which is not the index of an item.")
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise InputError(
+            f"{name} must hold whole numbers (item indices), but holds {array[0]!r}; to match the "
+            "items' own names, read the file with item_ids=."
+        )
+    return array
+
+
+def check_range(left: IndexArray, right: IndexArray, n_items: int | None) -> int:
+    """The number of items, once every index is known to lie among them."""
+    columns = [(name, index) for name, index in (("left", left), ("right", right)) if len(index)]
+    for name, index in columns:
+        if int(index.min()) < 0:
+            m = int(np.argmax(index < 0))
+            raise RowError(m, f"{name} is {index[m]}, but item indices start at 0.")
+    limit = MAX_ITEMS if n_items is None else int(n_items)
+    for name, index in columns:
+        if int(index.max()) >= limit:
+            m = int(np.argmax(index >= limit))
+            raise RowError(m, f"{name} is {index[m]}, {_beyond(n_items)}")
+    return (
+        max((int(index.max()) + 1 for _, index in columns), default=0) if n_items is None else limit
+    )
+
+
+def index_dtype(n_items: int) -> type[np.int32] | type[np.int64]:
+    """The narrowest type that indexes ``n_items``: four bytes for all but absurd numbers."""
+    return np.int32 if n_items <= MAX_ITEMS else np.int64
+
+
+def annotator_codes(annotator: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.str_]]:
+    """Names as ``(codes (M,), names sorted)``; a missing name is the empty one."""
+    array = np.asarray(annotator)
+    if array.ndim != 1:
+        raise InputError(f"annotator must be one name per judgement, but has shape {array.shape}.")
+    if array.dtype.kind == "O":
+        array = np.array(["" if _is_missing(name) else str(name) for name in array], dtype=np.str_)
+    names, codes = np.unique(array, return_inverse=True)
+    return codes.astype(np.int32), names.astype(np.str_)
+
+
+def as_weights(weight: ArrayLike) -> NDArray[np.float32]:
+    """Finite, non-negative weights (M,)."""
+    try:
+        array = np.asarray(weight, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise InputError("weight must hold numbers, but some of it is not a number.") from None
+    if array.ndim != 1:
+        raise InputError(f"weight must be one number per judgement, but has shape {array.shape}.")
+    good = np.isfinite(array) & (array >= 0)
+    if not good.all():
+        m = int(np.argmin(good))
+        raise RowError(m, f"weight is {array[m]}, but weights must be finite and at least 0.")
+    return array
+
+
+def check_lengths(**columns: NDArray[Any] | None) -> None:
+    """Refuse columns of unequal length; None is a column that is not there."""
+    lengths = {name: len(column) for name, column in columns.items() if column is not None}
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(f"the columns of a judgement must be equally long, but have {found}.")
+
+
+def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+    """What an object column really holds: integers, or a text that is not."""
+    narrowed = np.array(array.tolist())
+    return narrowed if narrowed.ndim == 1 else array
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value  # NaN is the value that differs from itself
+
+
+def _beyond(n_items: int | None) -> str:
+    if n_items is None:
+        return "too large for an item's position; if it is an id, read the file with item_ids=."
+    if n_items == 0:
+        return "but there are no items."
+    return f"but there are only {n_items} items (0 to {n_items - 1})."

@@ -1,0 +1,48 @@
+"""The graph of judgements, in compiled code and in pieces: a hundred million edges are ordinary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+IndexArray = NDArray[np.integer[Any]]
+BoolArray = NDArray[np.bool_]
+
+# Judgements handled at a time: temporary arrays stay near 100 MB whatever the number of judgements.
+CHUNK = 1 << 23
+
+
+def chunks(length: int, size: int = CHUNK) -> Iterator[slice]:
+    """Slices that cover ``range(length)``."""
+    for start in range(0, length, size):
+        yield slice(start, min(start + size, length))
+
+
+def components(left: IndexArray, right: IndexArray, n_items: int) -> NDArray[np.int32]:
+    """(N,) component of each item in the graph with these edges, numbered by first appearance."""
+    ones = np.ones(len(left), np.int8)
+    graph = sparse.coo_array((ones, (left, right)), shape=(n_items, n_items)).tocsr()
+    _, ids = connected_components(graph, directed=False)
+    return np.asarray(ids, dtype=np.int32)
+
+
+def count_inside(ids: IndexArray, left: IndexArray, right: IndexArray, chosen: BoolArray) -> int:
+    """How many of the chosen edges join two items of one component."""
+    total = 0
+    for part in chunks(len(left)):
+        total += int(np.count_nonzero((ids[left[part]] == ids[right[part]]) & chosen[part]))
+    return total
+
+
+def degrees(left: IndexArray, right: IndexArray, n_items: int) -> NDArray[np.int64]:
+    """(N,) number of judgements of each item."""
+    total = np.zeros(n_items, np.int64)
+    for index in (left, right):
+        for part in chunks(len(index), max(CHUNK, n_items)):
+            total += np.bincount(index[part], minlength=n_items)
+    return total
