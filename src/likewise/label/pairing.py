@@ -53,13 +53,14 @@ class Person:
         self.answered[code] = judgement
         self.reopened = [other for other in self.reopened if other != code]
 
-    def note_undo(self, judgement: int) -> None:
+    def note_undo(self, judgement: int) -> bool:
         """Remember that an answer was taken back: its pair is asked again, next."""
         for code, identity in reversed(self.answered.items()):
             if identity == judgement:
                 del self.answered[code]
                 self.reopened.append(code)
-                return
+                return True
+        return False
 
 
 def next_pairs(

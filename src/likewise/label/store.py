@@ -96,7 +96,7 @@ class Store:
         return self._submit(lambda db: _record(db, annotator, left, right, same))
 
     def undo(self, annotator: str, judgement: int) -> Future[int]:
-        """Take back the person's own answer with that id, if it is their last one."""
+        """Take back an answer, the person's own; doing so again (a retry) changes nothing."""
         return self._submit(lambda db: _undo(db, annotator, judgement))
 
     def history(self, annotator: str) -> Future[History]:
@@ -172,9 +172,7 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _record(
-    db: sqlite3.Connection, annotator: str, left: str, right: str, same: int | None
-) -> int:
+def _record(db: sqlite3.Connection, annotator: str, left: str, right: str, same: int | None) -> int:
     known = db.execute(
         'SELECT id, same FROM judgements WHERE annotator = ? AND min("left", "right") = ? '
         'AND max("left", "right") = ?',
@@ -196,11 +194,10 @@ def _undo(db: sqlite3.Connection, annotator: str, judgement: int) -> int:
         "SELECT 1 FROM undone WHERE id = ? AND annotator = ?", (judgement, annotator)
     ).fetchone():
         return judgement  # a retry after a lost reply
-    last = db.execute(
-        "SELECT max(id) FROM judgements WHERE annotator = ?", (annotator,)
-    ).fetchone()[0]
-    if last != judgement:
-        raise AnswerConflict("only your own last answer can be undone.")
+    if not db.execute(
+        "SELECT 1 FROM judgements WHERE id = ? AND annotator = ?", (judgement, annotator)
+    ).fetchone():
+        raise AnswerConflict("there is no such answer of yours to undo.")
     db.execute(
         'INSERT INTO undone SELECT id, "left", "right", same, annotator, at, ? FROM judgements '
         "WHERE id = ?",

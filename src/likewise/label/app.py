@@ -1,0 +1,250 @@
+"""The web application: one page, its two files, the pictures, and four calls that speak JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import anyio
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from likewise.errors import InputError
+from likewise.label.desk import Desk
+from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
+from likewise.label.items import Items, open_items
+from likewise.label.security import HostCheck, Signer, clean_annotator
+from likewise.label.store import AnswerConflict, Store
+from likewise.label.suggesting import Suggester
+
+logger = logging.getLogger(__name__)
+
+QUESTION = "Are these two of the same kind?"
+_SESSION_SECONDS = 30 * 24 * 3600
+_STATIC = {
+    "label.css": "text/css",
+    "label.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def create_app(
+    items: Items | str | Path,
+    database: str | Path,
+    *,
+    token: str | None = None,
+    hosts: HostCheck | Iterable[str] = (),
+    question: str = QUESTION,
+    show_names: bool = False,
+    suggester: Suggester | None = None,
+    limits: Limits | None = None,
+) -> Starlette:
+    """The application that shows pairs of ``items`` and keeps the answers in ``database``.
+
+    Without a ``token`` everybody who can reach it may judge: right for loopback only. ``hosts``
+    are the names, beside localhost and loopback addresses, that requests may call it by.
+    ``show_names`` puts each item's id under it; off by default, because names tell classes.
+    """
+    if isinstance(items, str | Path):
+        items = open_items(items)
+    store = Store(database)
+    store.keep_items(items.ids)
+    signer = Signer(store.key, token)
+    desk = Desk(items, store, signer, suggester=suggester, show_names=show_names)
+    limits = limits or Limits()
+    cookie = f"likewise_{hashlib.sha256(store.key).hexdigest()[:8]}"
+    pages = _Pages(desk, items, signer, limits, cookie, question)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        desk.close()
+        store.close()
+
+    guard = Middleware(
+        Guard,
+        signer=signer,
+        token=token,
+        hosts=hosts if isinstance(hosts, HostCheck) else HostCheck(hosts),
+        limits=limits,
+        cookie=cookie,
+        refused_page=_read("templates", "refused.html"),
+    )
+    return Starlette(routes=pages.routes(), middleware=[guard], lifespan=lifespan)
+
+
+class _Pages:
+    """The handlers, and what they share."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        items: Items,
+        signer: Signer,
+        limits: Limits,
+        cookie: str,
+        question: str,
+    ) -> None:
+        self._desk, self._items, self._signer = desk, items, signer
+        self._limits, self._cookie, self._question = limits, cookie, question
+        self._page = _read("templates", "page.html")
+        self._decoders = anyio.CapacityLimiter(2)  # pictures must not starve answers
+
+    def routes(self) -> list[Route]:
+        """Every address of the server."""
+        return [
+            Route("/", self.page),
+            *(Route(f"/static/{name}", _static(name, kind)) for name, kind in _STATIC.items()),
+            Route("/items/{key}", self.picture),
+            Route("/api/state", self.state),
+            Route("/api/join", self.join, methods=["POST"]),
+            Route("/api/leave", self.leave, methods=["POST"]),
+            Route("/api/answer", self.answer, methods=["POST"]),
+            Route("/api/undo", self.undo, methods=["POST"]),
+        ]
+
+    async def page(self, request: Request) -> Response:
+        """The page itself; it asks for everything else."""
+        response = Response(self._page, media_type="text/html")
+        if request.scope["likewise.session"] is None:
+            # Whoever came with the token (the guard saw it) needs no token from here on.
+            self._set_session(request, response, None)
+        return response
+
+    async def picture(self, request: Request) -> Response:
+        """One item's picture."""
+        index = self._desk.find(request.path_params["key"])
+        if index is None or not self._items.are_pictures:
+            raise Refusal(404, "there is no such picture.")
+        try:
+            picture = await anyio.to_thread.run_sync(
+                self._items.picture, index, limiter=self._decoders
+            )
+        except InputError:
+            raise Refusal(422, "this picture cannot be shown.") from None
+        headers = {"cache-control": "private, max-age=3600"}
+        return Response(picture.data, media_type=picture.media_type, headers=headers)
+
+    async def state(self, request: Request) -> Response:
+        """What the page shows now: the open pair, or that a name is needed."""
+        annotator = _session_annotator(request)
+        claimed = request.query_params.get("annotator")
+        if annotator is None or (claimed is not None and claimed != annotator):
+            return JSONResponse({"annotator": None, "question": self._question})
+        return await self._state(annotator)
+
+    async def join(self, request: Request) -> Response:
+        """Begin, or go on, as a person; from then on the session says who answers."""
+        if not self._limits.joins.allows(client_address(request.scope)):
+            raise Refusal(429, "too many people at once; wait a moment.")
+        body = await _json_object(request)
+        try:
+            annotator = clean_annotator(body.get("annotator"))
+        except InputError as error:
+            raise Refusal(422, str(error)) from None
+        response = await self._state(annotator)
+        self._set_session(request, response, annotator)
+        return response
+
+    async def leave(self, request: Request) -> Response:
+        """Forget who is judging in this browser."""
+        response = JSONResponse({"annotator": None, "question": self._question})
+        self._set_session(request, response, None)
+        return response
+
+    async def answer(self, request: Request) -> Response:
+        """Store one answer, then show the next pair."""
+        annotator, body = await self._from_person(request)
+        ticket, answer = body.get("ticket"), body.get("answer")
+        if not isinstance(ticket, str) or not isinstance(answer, str):
+            raise Refusal(422, "an answer needs a ticket and an answer.")
+        await _stored(self._desk.answer(annotator, ticket, answer))
+        return await self._state(annotator)
+
+    async def undo(self, request: Request) -> Response:
+        """Take back an answer, then show its pair again."""
+        annotator, body = await self._from_person(request)
+        judgement = body.get("judgement")
+        if type(judgement) is not int or not 0 < judgement < 2**63:
+            raise Refusal(422, "an undo needs the number of the judgement.")
+        await _stored(self._desk.undo(annotator, judgement))
+        return await self._state(annotator)
+
+    async def _state(self, annotator: str) -> Response:
+        return JSONResponse({**await self._desk.state(annotator), "question": self._question})
+
+    async def _from_person(self, request: Request) -> tuple[str, dict[str, Any]]:
+        """Who is speaking, by the session alone, and what they say."""
+        annotator, body = _session_annotator(request), await _json_object(request)
+        if annotator is None:
+            raise Refusal(401, "say who you are first.")
+        # The page says for whom it believes to speak: another tab may have changed the session.
+        if body.get("annotator") != annotator:
+            raise Refusal(409, "this browser is judging under another name now.")
+        if not self._limits.answers.allows(annotator):
+            raise Refusal(429, "too many answers at once; wait a moment.")
+        return annotator, body
+
+    def _set_session(self, request: Request, response: Response, annotator: str | None) -> None:
+        response.set_cookie(
+            self._cookie,
+            self._signer.sign(SESSION, {"annotator": annotator}),
+            max_age=_SESSION_SECONDS,
+            httponly=True,
+            samesite="lax",
+            secure=request.url.scheme == "https",
+        )
+
+
+async def _stored(work: Awaitable[None]) -> None:
+    """Wait for the store, and turn what went wrong into one sentence."""
+    try:
+        await work
+    except AnswerConflict as error:
+        raise Refusal(409, str(error)) from None
+    except InputError as error:
+        raise Refusal(422, str(error)) from None
+    except sqlite3.Error as error:
+        logger.error("an answer could not be stored: %s", error)
+        raise Refusal(503, "the answer could not be stored; is the disk full?") from None
+
+
+async def _json_object(request: Request) -> dict[str, Any]:
+    try:
+        body = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise Refusal(400, "the request is not JSON.") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "the request must be a JSON object.")
+    return body
+
+
+def _session_annotator(request: Request) -> str | None:
+    session = request.scope["likewise.session"]
+    return None if session is None else session["annotator"]
+
+
+def _static(name: str, media_type: str) -> Handler:
+    """A handler for one of our own files: the names are fixed, no request chooses a path."""
+    content = _read("static", name)
+
+    async def handler(_: Request) -> Response:
+        headers = {"cache-control": "no-cache"}
+        return Response(content, media_type=media_type, headers=headers)
+
+    return handler
+
+
+def _read(*parts: str) -> bytes:
+    return files("likewise.label").joinpath(*parts).read_bytes()

@@ -1,0 +1,133 @@
+"""`likewise label`: the application behind uvicorn, on loopback unless told otherwise."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import uvicorn
+
+from likewise.errors import InputError
+from likewise.label.app import QUESTION, create_app
+from likewise.label.items import open_items
+from likewise.label.protocol import MAX_CONNECTIONS, BoundedProtocol
+from likewise.label.security import HostCheck, is_loopback
+from likewise.label.suggesting import Suggester
+
+KEEP_ALIVE_SECONDS = 15
+
+
+def serve(
+    items_path: str | Path,
+    out: str | Path,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    open_browser: bool = True,
+    *,
+    token: str | None = None,
+    allow_hosts: Sequence[str] = (),
+    question: str = QUESTION,
+    show_names: bool = False,
+    id_column: str | None = None,
+    suggester: Suggester | None = None,
+    announce: Callable[[str], None] = lambda url: None,
+) -> None:
+    """Show pairs of items and keep the answers in the database ``out``, until interrupted.
+
+    On a loopback address anybody on this machine may judge. On any other, a token is made (or
+    given), and only its link lets people in. ``announce`` gets the link once the server listens;
+    port 0 takes any free port. ``allow_hosts`` are further names that people reach it by.
+    """
+    local = is_loopback(host)
+    if token is None and not local:
+        token = secrets.token_urlsafe(24)
+    if token is not None and len(token) < 16:
+        raise InputError("the token must have at least 16 characters, or it could be guessed.")
+    items = open_items(items_path, id_column)
+    listener = _listen(host, port)
+    try:
+        app = create_app(
+            items,
+            out,
+            token=token,
+            hosts=HostCheck((host, socket.gethostname(), *allow_hosts), any_address=not local),
+            question=question,
+            show_names=show_names,
+            suggester=suggester,
+        )
+        url = _link(host, listener.getsockname()[1], token)
+        server = uvicorn.Server(_config(app))
+        announce(url)
+        if open_browser:
+            _open_soon(url)
+        server.run(sockets=[listener])
+    finally:
+        listener.close()
+
+
+def _config(app: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=BoundedProtocol,
+        ws="none",
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=5,
+        h11_max_incomplete_event_size=16_384,
+        backlog=256,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,  # else anybody could claim another address, and its rate limit
+        access_log=False,  # it would write tokens, which stand in addresses, to the log
+        log_level="warning",
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise InputError(f"a port is a number from 0 to 65535, not {port}.")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"{host} is not an address of this machine.") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        raise InputError(
+            f"port {port} of {host} cannot be used ({error.strerror}); choose another with --port."
+        ) from error
+    return listener
+
+
+def _link(host: str, port: int, token: str | None) -> str:
+    """The address to open: for a server on all addresses, this machine's own."""
+    if host in ("0.0.0.0", "::"):
+        host = _own_address()
+    shown = f"[{host}]" if ":" in host else host
+    query = "" if token is None else f"?token={quote(token)}"
+    return f"http://{shown}:{port}/{query}"
+
+
+def _own_address() -> str:
+    """The address by which other machines most probably reach this one; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # a documentation address: only the route is asked
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
+
+
+def _open_soon(url: str) -> None:
+    timer = threading.Timer(0.5, webbrowser.open, args=(url,))
+    timer.daemon = True
+    timer.start()
