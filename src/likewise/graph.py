@@ -20,7 +20,7 @@ CHUNK = 1 << 19
 
 @dataclass(frozen=True)
 class Graph:
-    """``left``, ``right`` (M,) indices, ``same`` (M,), ``annotator`` and ``weight`` (M,) or None."""
+    """``left``, ``right``, ``same`` (M,); ``annotator`` codes and ``weight`` (M,) or None."""
 
     left: Tensor
     right: Tensor

@@ -1,0 +1,218 @@
+"""Items on the device as they came, and batches of them made there.
+
+All randomness of an epoch (order, crops, flips, mixing) is drawn before it begins, from (seed,
+epoch) alone: so a run can be captured as a CUDA graph, resumed at any epoch, or run beside others
+without changing what it sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from likewise.errors import InputError
+from likewise.recipes import Recipe
+
+
+def check_items(X: ArrayLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """Items as an array: float features (N, d), or images (N, H, W) or (N, H, W, channels).
+
+    uint8 stays uint8, other numbers become float32; memory maps stay where they are if they can.
+    ``shape`` is what an item must look like, where a model was fitted before.
+    """
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind not in "iufb":
+        raise InputError(f"items must be numbers, but are {array.dtype}.")
+    if array.ndim not in (2, 3, 4):
+        raise InputError(
+            "items must be features (N, d) or images (N, H, W) or (N, H, W, channels), "
+            f"but have shape {array.shape}."
+        )
+    if array.shape[0] == 0 or 0 in array.shape[1:]:
+        raise InputError(f"there are no items: the array has shape {array.shape}.")
+    if shape is not None and tuple(array.shape[1:]) != shape:
+        raise InputError(
+            f"the model was fitted to items of shape {shape}, but these have {array.shape[1:]}."
+        )
+    if array.dtype == np.uint8:
+        return array
+    if array.dtype.kind == "f":
+        _check_finite(array)
+    return array.astype(np.float32, copy=False)
+
+
+def _check_finite(array: NDArray[Any]) -> None:
+    step = max(1, 2**24 // max(1, array[0].size))
+    for start in range(0, len(array), step):
+        finite = np.isfinite(array[start : start + step])
+        if not finite.all():
+            where = np.argwhere(~finite)[0]
+            where[0] += start
+            value = array[tuple(where)]
+            raise InputError(
+                f"item {where[0]} has {value} at position {tuple(map(int, where[1:]))}: "
+                "items must be finite; remove or fill such values."
+            )
+
+
+def network_shape(items: NDArray[Any]) -> tuple[int, ...]:
+    """What a network sees of one item: (d,) features, or (channels, H, W)."""
+    if items.ndim == 2:
+        return (items.shape[1],)
+    channels = 1 if items.ndim == 3 else items.shape[3]
+    return (channels, items.shape[1], items.shape[2])
+
+
+class InputLayer(nn.Module):
+    """From items as they came to what a network takes: channels first, centred, scaled.
+
+    Features are scaled one by one, images channel by channel, by statistics of the training items.
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, mean: Tensor, scale: Tensor, images: bool) -> None:
+        super().__init__()
+        self.images = images
+        self.register_buffer("mean", mean)
+        self.register_buffer("scale", scale)
+
+    @classmethod
+    def fit(cls, items: NDArray[Any]) -> InputLayer:
+        sample = items if len(items) <= 50_000 else items[:: len(items) // 50_000 + 1]
+        values = np.asarray(sample, np.float64)
+        if items.ndim == 2:
+            mean, deviation = values.mean(axis=0), values.std(axis=0)
+            # A nearly constant feature carries rare events; scaled up fully, they would drown all
+            # else. The floor is the typical deviation of the others.
+            usual = np.median(deviation[deviation > 0]) if (deviation > 0).any() else 1.0
+            deviation = np.maximum(deviation, 0.3 * usual)
+        else:
+            axes = (0, 1, 2)
+            mean, deviation = values.mean(axis=axes), values.std(axis=axes)
+            deviation = np.where(deviation > 0, deviation, 1.0)
+        return cls(
+            torch.as_tensor(np.atleast_1d(mean), dtype=torch.float32),
+            torch.as_tensor(np.atleast_1d(1 / deviation), dtype=torch.float32),
+            images=items.ndim > 2,
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.images and x.ndim == 3:
+            x = x.unsqueeze(-1)  # (n, H, W, 1)
+        x = (x.to(self.mean.dtype) - self.mean) * self.scale
+        # Permuting channels-last data gives PyTorch's channels_last layout without a copy.
+        return x.permute(0, 3, 1, 2) if self.images else x
+
+
+class Model(nn.Module):
+    """A network behind its input layer: raw items in, (n, C) logits out."""
+
+    def __init__(self, inputs: InputLayer, network: nn.Module) -> None:
+        super().__init__()
+        self.inputs = inputs
+        self.network = network
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(self.inputs(x))  # type: ignore[no-any-return]
+
+
+def outputs(
+    model: nn.Module, items: Tensor | NDArray[Any], device: torch.device, batch: int = 4096
+) -> Iterator[Tensor]:
+    """The model's outputs for all items, in order, batch by batch, without gradients."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            for start in range(0, len(items), batch):
+                part = items[start : start + batch]
+                tensor = part if isinstance(part, Tensor) else torch.from_numpy(np.array(part))
+                yield model(tensor.to(device, non_blocking=True))
+    finally:
+        model.train(was_training)
+
+
+def logits_of(
+    model: nn.Module, items: Tensor | NDArray[Any], device: torch.device, batch: int = 4096
+) -> Tensor:
+    """(N, C) logits of all items, in single precision."""
+    return torch.cat([part.float() for part in outputs(model, items, device, batch)])
+
+
+@dataclass
+class EpochPlan:
+    """What happens at each step of one epoch, on the device.
+
+    ``rows`` (steps, B) are positions in the objective's rows; ``shift`` (steps, n, 2, 2) and
+    ``flip`` (steps, n, 2) say how each of the n images of a step is moved, for student and teacher;
+    ``mix`` (steps,) are mixing shares.
+    """
+
+    rows: Tensor
+    shift: Tensor | None
+    flip: Tensor | None
+    mix: Tensor | None
+
+    @classmethod
+    def draw(
+        cls, recipe: Recipe, seed: int, epoch: int, n_rows: int, batch: int, forwards: int
+    ) -> EpochPlan:
+        rng = np.random.default_rng([seed, epoch])
+        steps = max(1, n_rows // batch)
+        order = rng.permutation(n_rows)
+        rows = torch.from_numpy(order[: steps * batch].reshape(steps, batch))
+        shift = flip = mix = None
+        if recipe.shift:
+            width = 2 * recipe.shift + 1
+            shift = torch.from_numpy(
+                rng.integers(width, size=(steps, forwards, 2, 2)) - recipe.shift
+            )
+        if recipe.flip:
+            flip = torch.from_numpy(rng.random((steps, forwards, 2)) < 0.5)
+        if recipe.mixup:
+            mix = torch.from_numpy(rng.beta(recipe.mixup, recipe.mixup, steps).astype(np.float32))
+        return cls(rows, shift, flip, mix)
+
+    def copy_(self, other: EpochPlan) -> None:
+        """Take over another plan's content in place, so that a captured graph sees it."""
+        for mine, theirs in zip(self._tensors(), other._tensors()):
+            mine.copy_(theirs, non_blocking=True)
+
+    def to(self, device: torch.device) -> EpochPlan:
+        def move(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.to(device)
+
+        return EpochPlan(self.rows.to(device), move(self.shift), move(self.flip), move(self.mix))
+
+    def _tensors(self) -> list[Tensor]:
+        return [t for t in (self.rows, self.shift, self.flip, self.mix) if t is not None]
+
+
+def take(items: Tensor, index: Tensor, shift: Tensor | None, flip: Tensor | None) -> Tensor:
+    """Items at ``index`` (n,), images moved by ``shift`` (n, 2) and mirrored where ``flip`` (n,).
+
+    One gather does selection, reflected crop and flip at once, in the items' own type.
+    """
+    if items.ndim == 2 or (shift is None and flip is None):
+        return items[index]
+    height, width = items.shape[1], items.shape[2]
+    rows = torch.arange(height, device=items.device)[None]  # (1, H)
+    columns = torch.arange(width, device=items.device)[None]
+    if shift is not None:
+        rows = _reflect(rows + shift[:, :1], height)  # (n, H)
+        columns = _reflect(columns + shift[:, 1:], width)
+    if flip is not None:
+        columns = torch.where(flip[:, None], width - 1 - columns, columns)
+    return items[index[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def _reflect(position: Tensor, size: int) -> Tensor:
+    return size - 1 - (size - 1 - position.abs()).abs()

@@ -1,0 +1,78 @@
+"""Cells of a table: what is run, what must be run before it, and what is already done."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from likewise.experiments.settings import TableSettings
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run of a table.
+
+    ``noise`` is the rate of synthetic noise; None where the noise is the data set's own, whose
+    source ``noise_kind`` then names.
+    """
+
+    table: str
+    dataset: str
+    network: str
+    noise_kind: str
+    noise: float | None
+    method: str
+    trial: int
+
+    @property
+    def name(self) -> str:
+        """A folder name, unique within the table."""
+        noise = self.noise_kind if self.noise is None else f"{self.noise_kind}-{self.noise:g}"
+        return f"{noise}-{self.method}-{self.trial}"
+
+    def folder(self, out: Path) -> Path:
+        return out / self.table / self.name
+
+    def stage_one(self) -> Cell | None:
+        """The cell that this one goes on from: MNS(T̂) starts from what MCL learned."""
+        return dataclasses.replace(self, method="mcl") if self.method == "mns_estimated" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Cell:
+        return cls(**{f.name: values[f.name] for f in dataclasses.fields(cls)})
+
+
+def plan(settings: TableSettings) -> list[list[Cell]]:
+    """All cells of a table as chains: the cells of a chain run one after the other.
+
+    A chain is one cell, or MCL followed by the MNS(T̂) that needs it. MCL is planned with MNS(T̂)
+    even where it was not asked for: it is its first stage.
+    """
+    levels: list[tuple[str, float | None]] = (
+        [("symmetric", rate) for rate in settings.noise]
+        if settings.is_synthetic
+        else [(kind, None) for kind in settings.noise_kind]
+    )
+    chains = []
+    for trial, (kind, noise) in product(range(settings.trials), levels):
+        for methods in _chains(settings.methods):
+            chains.append(
+                [
+                    Cell(settings.table, settings.dataset, settings.network, kind, noise, m, trial)
+                    for m in methods
+                ]
+            )
+    return chains
+
+
+def _chains(methods: tuple[str, ...]) -> list[list[str]]:
+    two_stage = ["mcl", "mns_estimated"]
+    if "mns_estimated" not in methods:
+        return [[method] for method in methods]
+    return [two_stage, *([method] for method in methods if method not in two_stage)]

@@ -1,0 +1,143 @@
+"""The settings of an experiment: one TOML file a table, read into a checked dataclass.
+
+A file says what is run on what, and in ``[training]`` (KCL, MCL, MNS) and ``[joint]`` how: fields
+of `likewise.recipes.Recipe`, on top of the network's own recipe.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InputError
+from likewise.recipes import Recipe, default_recipe
+
+METHODS = ("kcl", "mcl", "mns_estimated", "mns_true", "joint")
+METHOD_TITLES = {
+    "kcl": "KCL",
+    "mcl": "MCL",
+    "mns_estimated": "MNS(T̂)",
+    "mns_true": "MNS(T)",
+    "joint": "joint",
+}
+TABLES = ("table1", "table2", "table3", "table4", "table5", "cifar10n")
+_CONFIGS = Path(__file__).parent / "configs"
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    """One table: what is run, on what, how often, and how."""
+
+    table: str
+    title: str
+    dataset: str
+    network: str
+    noise_kind: tuple[str, ...]  # ("symmetric",), or the names of real label sources
+    noise: tuple[float, ...] = ()  # rates for synthetic noise; empty for real noise
+    methods: tuple[str, ...] = METHODS
+    trials: int = 5
+    held_out: float = 0.1
+    items: int | None = None  # use only so many training items (for smoke runs)
+    pretrained: str = "none"  # none | imagenet | the path of a state dict
+    image_size: int | None = None  # for streamed sets
+    training: Recipe = field(default_factory=Recipe)  # kcl, mcl, mns
+    joint: Recipe = field(default_factory=Recipe)
+    quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
+
+    def __post_init__(self) -> None:
+        _check_methods(self.methods)
+        _check(self.trials >= 1, "trials", self.trials, "at least 1")
+        _check(0 < self.held_out < 1, "held_out", self.held_out, "between 0 and 1")
+        for rate in self.noise:
+            _check(0 <= rate < 1, "noise", rate, "between 0 and 1")
+        if self.is_synthetic != bool(self.noise):
+            raise InputError(f"{self.table}: symmetric noise needs rates, and real noise has none.")
+
+    @property
+    def is_synthetic(self) -> bool:
+        return self.noise_kind == ("symmetric",)
+
+    def recipe(self, method: str) -> Recipe:
+        return self.joint if method == "joint" else self.training
+
+    def cut(
+        self,
+        *,
+        trials: int | None = None,
+        noise: tuple[float | str, ...] | None = None,
+        methods: tuple[str, ...] | None = None,
+        epochs: int | None = None,
+        quick: bool = False,
+    ) -> TableSettings:
+        """A smaller table: ``quick`` first, then whatever is named."""
+        chosen = self
+        if quick:
+            trials, epochs = trials or self.quick.get("trials"), epochs or self.quick.get("epochs")
+            noise = noise or tuple(self.quick.get("noise", ())) or None
+            chosen = dataclasses.replace(chosen, items=self.quick.get("items"))
+        if noise is not None:
+            chosen = chosen._with_noise(noise)
+        if methods is not None:
+            chosen = dataclasses.replace(chosen, methods=_check_methods(methods))
+        if trials is not None:
+            chosen = dataclasses.replace(chosen, trials=trials)
+        if epochs is not None:
+            shorter, joint = (r.with_(epochs=epochs) for r in (chosen.training, chosen.joint))
+            chosen = dataclasses.replace(chosen, training=shorter, joint=joint)
+        return chosen
+
+    def _with_noise(self, noise: tuple[float | str, ...]) -> TableSettings:
+        if self.is_synthetic:
+            try:
+                rates = tuple(float(level) for level in noise)
+            except ValueError:
+                raise InputError(f"{self.table} takes noise rates, not {noise}.") from None
+            return dataclasses.replace(self, noise=rates)
+        unknown = [level for level in noise if level not in self.noise_kind]
+        if unknown:
+            known = ", ".join(self.noise_kind)
+            raise InputError(f"{self.table} has no noise {unknown[0]!r}; choose from {known}.")
+        return dataclasses.replace(self, noise_kind=tuple(str(level) for level in noise))
+
+
+def load_settings(table: str | Path) -> TableSettings:
+    """The settings of a table by name, or from a TOML file of one's own."""
+    path = _CONFIGS / f"{table}.toml" if str(table) in TABLES else Path(table)
+    if path.suffix != ".toml":
+        raise InputError(f"there is no table {str(table)!r}; choose from {', '.join(TABLES)}.")
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not valid TOML: {error}.") from error
+    network = str(raw.get("network", ""))
+    for section, joint in (("training", False), ("joint", True)):
+        raw[section] = default_recipe(network, joint).with_(**raw.get(section, {}))
+    return _build(raw, path)
+
+
+def _build(values: dict[str, Any], path: Path) -> TableSettings:
+    known = {f.name for f in dataclasses.fields(TableSettings)}
+    if unknown := sorted(set(values) - known):
+        raise InputError(f"{path}: unknown setting {unknown[0]!r}; known are {sorted(known)}.")
+    frozen = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    try:
+        return TableSettings(**frozen)
+    except TypeError as error:
+        raise InputError(f"{path}: {error}.") from error
+
+
+def _check(holds: bool, name: str, value: Any, expected: str) -> None:
+    if not holds:
+        raise InputError(f"{name} must be {expected}, but is {value!r}.")
+
+
+def _check_methods(methods: tuple[str, ...]) -> tuple[str, ...]:
+    unknown = [m for m in methods if m not in METHODS]
+    if unknown:
+        raise InputError(f"there is no method {unknown[0]!r}; choose from {', '.join(METHODS)}.")
+    return methods

@@ -1,0 +1,101 @@
+"""Several training runs at once on one device, without changing any of them.
+
+A *program* is a generator that yields `TrainingRun`s and gets each back when it is trained; what
+it returns is its result. So "train MCL, estimate T from it, train MNS" is written as it is said.
+`run_one` drives one program; `run_together` interleaves several, each on a CUDA stream of its own:
+small networks leave most of a GPU idle, and their kernels then overlap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from likewise.training import TrainingRun
+
+Result = TypeVar("Result")
+Program = Generator[TrainingRun, TrainingRun, Result]
+
+
+def run_one(
+    program: Program[Result], progress: Callable[[dict[str, float]], None] | None = None
+) -> Result:
+    """Drive one program to its end."""
+    try:
+        run = next(program)
+        while True:
+            run.train(progress)
+            run = program.send(run)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+@dataclass
+class _Lane:
+    position: int
+    program: Program[object]
+    run: TrainingRun
+    steps_left: int = 0
+
+
+def run_together(
+    programs: Iterable[Program[Result]],
+    lanes: int,
+    finished: Callable[[int, Result], None] | None = None,
+) -> list[Result]:
+    """Results of all programs, in order, at most ``lanes`` of them under way at a time.
+
+    ``finished(position, result)`` is told of each as it ends, so that nothing is lost if a later
+    one fails.
+    """
+    waiting = deque(enumerate(programs))
+    results: dict[int, Result] = {}
+    active: list[_Lane] = []
+
+    def end(position: int, result: Result) -> None:
+        results[position] = result
+        if finished is not None:
+            finished(position, result)
+
+    def start() -> None:
+        while waiting and len(active) < lanes:
+            position, program = waiting.popleft()
+            try:
+                active.append(_Lane(position, program, next(program)))
+            except StopIteration as stop:
+                end(position, stop.value)
+
+    start()
+    while active:
+        for lane in list(active):
+            if not _advance(lane):
+                continue
+            try:
+                lane.run = lane.program.send(lane.run)
+            except StopIteration as stop:
+                active.remove(lane)
+                end(lane.position, stop.value)
+                start()
+    return [results[position] for position in sorted(results)]
+
+
+def _advance(lane: _Lane) -> bool:
+    """One step of a lane's run; True when the run is finished."""
+    run = lane.run
+    with run.on_stream():
+        if lane.steps_left == 0:
+            run.begin_epoch()
+            lane.steps_left = run.steps_per_epoch
+        run.step()
+        lane.steps_left -= 1
+        if lane.steps_left == 0:
+            run.end_epoch()
+    if not run.finished:
+        return False
+    if run.stream is not None:
+        torch.cuda.current_stream(run.device).wait_stream(run.stream)
+    return True

@@ -1,0 +1,252 @@
+"""What is minimised: from a model's outputs and judgements to a loss, and to a held-out score.
+
+An objective owns the supervision as tensors on the device. Training hands it *rows* (positions
+among its `n_rows` training rows: items, or listed judgements), asks which items to forward for
+them, and gives their logits back. No true class ever enters here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from likewise import functional
+from likewise.pairs import Pairs
+from likewise.transition import count_transition, likelihood_transition
+
+# Held-out pairs are scored in square blocks of this many items: enough of them, in bounded memory.
+HELD_BLOCK = 1024
+
+
+class Objective(ABC):
+    """A loss over training rows and a score, lower is better, over held-out judgements."""
+
+    n_rows: int
+    allows_mixing = False
+
+    @abstractmethod
+    def items_of(self, rows: Tensor) -> Tensor:
+        """(n,) items to forward for these rows (B,)."""
+
+    @abstractmethod
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Loss of (n, C) logits of ``items_of(rows)``."""
+
+    @abstractmethod
+    def score(self, logits: Tensor) -> Tensor:
+        """Cost of held-out judgements, from the (h, C) logits of the held-out items."""
+
+    def refine(self, logits: Tensor, progress: float) -> None:
+        """After an epoch: whatever is estimated along the way, from held-out logits."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """State that changes during training, for checkpoints."""
+        return {}
+
+
+class PairwiseLoss:
+    """Which pairwise loss: MCL, MNS (with T), KCL; optionally through rates (a, b), with balance.
+
+    The similarity that answers are compared with is ``b + (a - b) f_i . f_j``.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        transition: Tensor | None = None,
+        rates: tuple[float, float] = (1.0, 0.0),
+        balance: float = 0.0,
+    ) -> None:
+        self.kind = kind
+        self.transition = transition
+        self.rates = rates
+        self.balance = balance
+
+    def perceived(self, logits: Tensor) -> Tensor:
+        p = logits.float().softmax(dim=1)
+        return p if self.transition is None else functional.perceived(p, self.transition)
+
+    def all_pairs(self, logits: Tensor, same: Tensor) -> Tensor:
+        with torch.autocast(logits.device.type, enabled=False):
+            f = self.perceived(logits)
+            if self.kind == "kcl":
+                return self._balanced(functional.kcl_loss(f, same, fixed_target=True), logits)
+            cost = functional.similarity_cross_entropy(self._through(f @ f.T), same)
+            return self._balanced(cost, logits)
+
+    def listed(
+        self, logits: Tensor, left: Tensor, right: Tensor, same: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        with torch.autocast(logits.device.type, enabled=False):
+            f = self.perceived(logits)
+            f_left, f_right = f[left], f[right]
+            if self.kind == "kcl":
+                cost = functional.kcl_loss_pairs(f_left, f_right, same, weight, fixed_target=True)
+                return self._balanced(cost, logits)
+            similarity = self._through((f_left * f_right).sum(dim=1))
+            cost = functional.similarity_cross_entropy(similarity, same, weight)
+            return self._balanced(cost, logits)
+
+    def _through(self, similarity: Tensor) -> Tensor:
+        a, b = self.rates
+        return similarity if (a, b) == (1.0, 0.0) else b + (a - b) * similarity
+
+    def _balanced(self, cost: Tensor, logits: Tensor) -> Tensor:
+        if not self.balance:
+            return cost
+        return cost - self.balance * functional.balance_entropy(logits.float().softmax(dim=1))
+
+
+class CompletePairwise(Objective):
+    """All pairs of a batch, answers from the partition of a complete set of judgements."""
+
+    def __init__(self, loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device) -> None:
+        self.pairwise = loss
+        self.ids = torch.from_numpy(train.components()).to(device)
+        self.held_ids = torch.from_numpy(held.components()).to(device)
+        self.n_rows = train.n_items
+
+    def items_of(self, rows: Tensor) -> Tensor:
+        return rows
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        ids = self.ids[rows]
+        return self.pairwise.all_pairs(logits, ids[:, None] == ids)
+
+    def score(self, logits: Tensor) -> Tensor:
+        costs = []
+        for part, ids in zip(logits.split(HELD_BLOCK), self.held_ids.split(HELD_BLOCK)):
+            same = ids[:, None] == ids
+            costs.append(self.pairwise.all_pairs(part, same) * (len(part) / len(logits)))
+        return torch.stack(costs).sum()
+
+
+class ListedPairwise(Objective):
+    """Listed judgements: batches of them, forwarding the items that they name.
+
+    Where the items are few, all are forwarded at once and serve every judgement of the batch.
+    """
+
+    def __init__(
+        self, loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device, batch: int
+    ) -> None:
+        self.pairwise = loss
+        self.left, self.right, self.same, self.weight = _columns(train, device)
+        self.held = _columns(held, device)
+        self.n_rows = len(train)
+        self.everyone = (
+            torch.arange(train.n_items, device=device) if train.n_items <= 2 * batch else None
+        )
+
+    def items_of(self, rows: Tensor) -> Tensor:
+        if self.everyone is not None:
+            return self.everyone
+        return torch.cat([self.left[rows], self.right[rows]])
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        if self.everyone is not None:
+            left, right = self.left[rows], self.right[rows]
+        else:
+            left = torch.arange(len(rows), device=rows.device)
+            right = left + len(rows)
+        weight = None if self.weight is None else self.weight[rows]
+        return self.pairwise.listed(logits, left, right, self.same[rows], weight)
+
+    def score(self, logits: Tensor) -> Tensor:
+        left, right, same, weight = self.held
+        return self.pairwise.listed(logits, left, right, same, weight)
+
+
+class PerceivedClasses(Objective):
+    """The joint objective under an exact channel: cross-entropy of f = g @ T on perceived classes.
+
+    ``ids`` (N,) are the perceived classes of the training items (components of the "same" graph),
+    -1 where unknown; ``held_ids`` those of the held-out ones, in the same numbering. T is given,
+    or estimated along the way from held-out items: first by counting, once the network has learned
+    something, then by likelihood.
+    """
+
+    allows_mixing = True
+    first_estimate = 0.1
+
+    def __init__(
+        self,
+        ids: NDArray[np.integer],
+        held_ids: NDArray[np.integer],
+        n_classes: int,
+        device: torch.device,
+        transition: Tensor | None = None,
+    ) -> None:
+        self.ids = torch.as_tensor(ids, dtype=torch.int64).to(device)
+        self.held_ids = torch.as_tensor(held_ids, dtype=torch.int64).to(device)
+        self.labelled = torch.nonzero(self.ids >= 0).squeeze(1)
+        self.n_rows = len(self.labelled)
+        self.estimating = transition is None
+        start = torch.eye(n_classes) if transition is None else transition.float()
+        self.transition = start.to(device)
+        self.temperature = torch.ones((), device=device)
+        self.estimates = torch.zeros((), device=device)
+
+    def items_of(self, rows: Tensor) -> Tensor:
+        return self.labelled[rows]
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        return self.cross_entropy(logits, self.ids[self.labelled[rows]])
+
+    def mixed_loss(self, logits: Tensor, rows: Tensor, partners: Tensor, share: Tensor) -> Tensor:
+        """Loss of mixed items: ``share`` of each row's item, the rest of its partner's."""
+        own = self.cross_entropy(logits, self.ids[self.labelled[rows]])
+        other = self.cross_entropy(logits, self.ids[self.labelled[partners]])
+        return share * own + (1 - share) * other
+
+    def cross_entropy(self, logits: Tensor, ids: Tensor) -> Tensor:
+        """-log (g @ T)[z], forward-corrected cross-entropy, mean over items."""
+        log_g = logits.float().log_softmax(dim=1)
+        log_column = self.transition.clamp_min(1e-30).log().T[ids]  # (n, C): log T[c, z_i]
+        return -torch.logsumexp(log_g + log_column, dim=1).mean()
+
+    def class_posterior(self, logits: Tensor, rows: Tensor, temperature: Tensor) -> Tensor:
+        """(n, C) P(y | x, z) of a teacher's logits, sharpened: the E-step of the teacher."""
+        log_g = logits.float().log_softmax(dim=1) / temperature
+        ids = self.ids[self.labelled[rows]]
+        return (log_g + self.transition.clamp_min(1e-30).log().T[ids]).softmax(dim=1)
+
+    def score(self, logits: Tensor) -> Tensor:
+        known = (self.held_ids >= 0).float()
+        p = (logits.float() / self.temperature).softmax(dim=1) @ self.transition
+        likelihood = p.gather(1, self.held_ids.clamp_min(0)[:, None]).squeeze(1)
+        return -(likelihood.clamp_min(1e-30).log() * known).sum() / known.sum().clamp_min(1)
+
+    def refine(self, logits: Tensor, progress: float) -> None:
+        if not self.estimating or progress < self.first_estimate:
+            return
+        if not self.estimates:
+            self.transition.copy_(count_transition(logits, self.held_ids))
+        else:
+            transition, temperature, _ = likelihood_transition(logits, self.held_ids)
+            self.transition.copy_(transition)
+            self.temperature.copy_(temperature)
+        self.estimates += 1
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {
+            "transition": self.transition,
+            "temperature": self.temperature,
+            "estimates": self.estimates,
+        }
+
+
+def _columns(
+    pairs: Pairs, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    weight = None if pairs.weight is None else torch.from_numpy(pairs.weight).to(device)
+    return (
+        torch.from_numpy(pairs.left).to(device),
+        torch.from_numpy(pairs.right).to(device),
+        torch.from_numpy(pairs.same).to(device),
+        weight,
+    )

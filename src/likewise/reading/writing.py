@@ -1,0 +1,86 @@
+"""Writing judgements: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from likewise.edges import chunks
+from likewise.errors import InputError
+from likewise.pairs import Pairs
+
+_BATCH_ROWS = 1 << 20
+
+
+def write_pairs(pairs: Pairs, path: str | Path) -> None:
+    """Write judgements as CSV or Parquet, by the name's ending; an older file is replaced at once.
+
+    Columns left, right, same (1 or 0) and, where there, annotator and weight; items by their own
+    names where ``pairs.item_ids`` has them.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import csv as arrow_csv
+
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in {".csv", ".parquet"}:
+        raise InputError(f"{target.name} must end in .csv or .parquet, to say how to write it.")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent} to write {target.name} to.")
+    listed = pairs.explicit()
+    batches = (_batch(listed, part) for part in chunks(len(listed), _BATCH_ROWS))
+    schema = _batch(listed, slice(0, 0)).schema
+    with replacing(target) as file:
+        writer: Any = pq.ParquetWriter if suffix == ".parquet" else arrow_csv.CSVWriter
+        with writer(pa.PythonFile(file, "w"), schema) as out:
+            for batch in batches:
+                out.write_batch(batch)
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """A temporary file beside ``target`` that takes its place once it is whole and on disk."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp's 0600 would hide it from colleagues
+        os.replace(name, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _batch(pairs: Pairs, rows: slice) -> Any:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {
+        "left": pairs.left[rows],
+        "right": pairs.right[rows],
+        "same": pairs.same[rows].astype(np.int8),
+    }
+    if pairs.item_ids is not None:
+        columns["left"] = pa.array(pairs.item_ids[columns["left"]], pa.string())
+        columns["right"] = pa.array(pairs.item_ids[columns["right"]], pa.string())
+    if pairs.annotator is not None and pairs.annotator_names is not None:
+        names = pairs.annotator_names[pairs.annotator[rows]]
+        columns["annotator"] = pa.array(names, pa.string())
+    if pairs.weight is not None:
+        columns["weight"] = pairs.weight[rows]
+    return pa.record_batch(columns)

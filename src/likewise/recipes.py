@@ -1,0 +1,103 @@
+"""How to train: a recipe is data, and the paper's and ours are written down here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from likewise.errors import InputError
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything about optimisation that is not the objective.
+
+    ``schedule`` "step" multiplies the rate by ``gamma`` at each of ``milestones`` (fractions of
+    the epochs); "cosine" goes to zero; both after ``warmup`` (a fraction too). ``averaging`` is
+    the decay of the averaged weights (0: none). ``shift`` moves images by up to that many pixels,
+    reflected; ``flip`` mirrors them. ``mixup`` is the Beta parameter (0: none). The teacher (joint
+    objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`.
+    """
+
+    epochs: int = 30
+    batch_size: int = 128
+    optimizer: str = "adam"
+    lr: float = 1e-3
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+    schedule: str = "step"
+    milestones: tuple[float, ...] = ()
+    gamma: float = 0.1
+    warmup: float = 0.0
+    averaging: float = 0.0
+    shift: int = 0
+    flip: bool = False
+    mixup: float = 0.0
+    teacher_from: float | None = None
+    teacher_temperature: tuple[float, float] = (1.0, 1.0)
+    balance: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "milestones", tuple(self.milestones))
+        object.__setattr__(self, "teacher_temperature", tuple(self.teacher_temperature))
+        problems = {
+            "epochs must be at least 1": self.epochs < 1,
+            "batch_size must be at least 2": self.batch_size < 2,
+            "optimizer must be 'adam' or 'sgd'": self.optimizer not in ("adam", "sgd"),
+            "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
+            "lr must be positive": not self.lr > 0,
+            "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
+            "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
+            "a teacher needs averaged weights": self.teacher_from is not None and not self.averaging,
+        }
+        if found := [problem for problem, holds in problems.items() if holds]:
+            raise InputError(f"this training recipe cannot work: {'; '.join(found)}.")
+
+    def with_(self, **changes: Any) -> Recipe:
+        """The same recipe with some fields changed."""
+        known = {field.name for field in fields(self)}
+        if unknown := sorted(set(changes) - known):
+            raise InputError(
+                f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(known))}."
+            )
+        return replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# The paper's settings (section 5): Adam at 1e-3, dropped tenfold.
+PAPER: dict[str, Recipe] = {
+    "lenet": Recipe(epochs=30, batch_size=128, milestones=(1 / 3, 2 / 3)),
+    "resnet32": Recipe(epochs=120, batch_size=128, milestones=(1 / 3, 2 / 3), shift=4, flip=True),
+    "vgg8": Recipe(epochs=200, batch_size=1000, milestones=(0.4, 0.8), shift=4, flip=True),
+    "resnet50": Recipe(epochs=10, batch_size=256, milestones=(0.5,), flip=True),
+}
+
+# For features the paper has none: full use of small data, averaged weights.
+FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", averaging=0.98)
+
+# What was measured to help the joint objective (docs/science.md): large steps, averaged weights,
+# mixup, and on CIFAR-10 a teacher.
+JOINT: dict[str, Recipe] = {
+    "lenet": Recipe(
+        epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
+        warmup=0.05, averaging=0.998, shift=2, mixup=0.5,
+    ),
+    "resnet32": Recipe(
+        epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
+        warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
+        teacher_from=0.2, teacher_temperature=(0.5, 0.5),
+    ),
+    "vgg8": Recipe(
+        epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
+        warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
+    ),
+}  # fmt: skip
+JOINT["resnet18"] = JOINT["resnet32"].with_(lr=0.1)
+
+
+def default_recipe(network: str | None, joint: bool) -> Recipe:
+    """The recipe for a named network (None: a module of the user's) and kind of objective."""
+    known = JOINT if joint else PAPER
+    return known.get(network or "", FEATURES)

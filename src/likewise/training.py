@@ -1,0 +1,391 @@
+"""The one training loop.
+
+A `TrainingRun` is a model, items on a device, an objective and a recipe; it is advanced epoch by
+epoch and step by step, so that one run, or many side by side (`likewise.lanes`), can be driven by
+the same code. On a GPU the step (batch selection, augmentation, forward, loss, backward, optimiser,
+averaging) is captured once as a CUDA graph and replayed; the interpreter and the host stay out of
+the epoch. The epoch to keep is chosen by the objective's score on held-out noisy judgements.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from likewise.batches import EpochPlan, logits_of, take
+from likewise.errors import InputError, TrainingError
+from likewise.objectives import Objective, PerceivedClasses
+from likewise.recipes import Recipe
+
+WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
+
+
+def choose_device(device: str | torch.device = "auto") -> torch.device:
+    """The device to train on; "auto" takes CUDA, then MPS, then the CPU."""
+    if isinstance(device, torch.device):
+        return device
+    if device != "auto":
+        try:
+            return torch.device(device)
+        except RuntimeError as error:
+            raise InputError(f"there is no device {device!r}: {error}") from error
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+class TrainingRun:
+    """One model being trained.
+
+    Parameters
+    ----------
+    model : takes raw items, returns (n, C) logits; trained in place
+    items, held_items : training and held-out items, as they came
+    objective, recipe : what to minimise, and how
+    seed : decides order, crops, flips and mixing of every epoch
+    capture : replay CUDA graphs; None tries and falls back to plain steps where it is impossible
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        items: NDArray[Any] | Tensor,
+        held_items: NDArray[Any] | Tensor,
+        objective: Objective,
+        recipe: Recipe,
+        *,
+        seed: int = 0,
+        device: torch.device | None = None,
+        capture: bool | None = None,
+    ) -> None:
+        self.device = device or torch.device("cpu")
+        self.objective, self.recipe, self.seed = objective, recipe, seed
+        self.items, self.held_items = on_device(items, self.device), on_device(held_items, self.device)
+        self.model = model.to(self.device)
+        if self.device.type == "cuda" and self.items.ndim > 2:
+            self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.model.train()
+        self.batch = min(recipe.batch_size, objective.n_rows)
+        self.steps_per_epoch = max(1, objective.n_rows // self.batch)
+        self.total_steps = self.steps_per_epoch * recipe.epochs
+        self.averaged = copy.deepcopy(self.model) if recipe.averaging else None
+        if self.averaged is not None:
+            self.averaged.eval().requires_grad_(False)
+        self._parameters = [p for p in self.model.parameters() if p.requires_grad]
+        self.optimizer = _optimizer(self._parameters, recipe, self.device)
+        self._rates = _table(recipe, self.total_steps, self.steps_per_epoch).to(self.device)
+        self._decay = _averaging_table(recipe, self.total_steps).to(self.device)
+        self.epoch = 0
+        self.step_index = torch.zeros(1, dtype=torch.int64, device=self.device)  # in this epoch
+        self.global_step = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.loss_sum = torch.zeros((), device=self.device)
+        self.best_score = torch.full((), math.inf, device=self.device)
+        self.best_epoch = torch.zeros((), dtype=torch.int64, device=self.device)
+        self.best = [t.detach().clone() for t in self._state()]
+        self._records: list[tuple[int, Tensor, Tensor]] = []
+        self.history: list[dict[str, float]] = []
+        self._plan: EpochPlan | None = None
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._graph_taught: bool | None = None
+        self._capture = self.device.type == "cuda" if capture is None else capture
+        self._must_capture = bool(capture)
+        self.stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+
+    # -- the loop, one level at a time -----------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        return self.epoch >= self.recipe.epochs
+
+    def begin_epoch(self) -> None:
+        """Draw the epoch's plan and, on a GPU, capture the step if it has changed."""
+        forwards = len(self.objective.items_of(torch.zeros(self.batch, dtype=torch.int64, device=self.device)))
+        plan = EpochPlan.draw(
+            self.recipe, self.seed, self.epoch, self.objective.n_rows, self.batch, forwards
+        )
+        if self._plan is None:
+            self._plan = plan.to(self.device)
+        else:
+            self._plan.copy_(plan)
+        self.step_index.zero_()
+        self.loss_sum.zero_()
+        if self._capture and self._graph_taught is not self.taught:
+            self._try_capture()
+
+    def step(self) -> None:
+        """One optimisation step."""
+        if self._graph is not None:
+            self._graph.replay()
+        else:
+            self._eager_step()
+
+    def end_epoch(self) -> None:
+        """Score on held-out judgements, keep the best weights, re-estimate T; no host wait."""
+        evaluated = self.averaged if self.averaged is not None else self.model
+        with self.autocast():
+            logits = logits_of(evaluated, self.held_items, self.device)
+        progress = (self.epoch + 1) / self.recipe.epochs
+        with torch.no_grad():
+            self.objective.refine(logits, progress)
+            score = self.objective.score(logits).detach()
+            better = score < self.best_score
+            for kept, current in zip(self.best, self._state()):
+                kept.copy_(torch.where(better, current.detach(), kept))
+            self.best_score = torch.where(better, score, self.best_score)
+            self.best_epoch = torch.where(better, self.epoch, self.best_epoch)
+        self._records.append((self.epoch, self.loss_sum / self.steps_per_epoch, score))
+        self.epoch += 1
+        if len(self._records) > 1:  # the epoch before is done by now: reading it costs no waiting
+            self._read(self._records.pop(0))
+        if self.finished:
+            while self._records:
+                self._read(self._records.pop(0))
+
+    def train(self, progress: Callable[[dict[str, float]], None] | None = None) -> None:
+        """All remaining epochs of this run alone."""
+        with self.on_stream():
+            while not self.finished:
+                self.begin_epoch()
+                for _ in range(self.steps_per_epoch):
+                    self.step()
+                self.end_epoch()
+                if progress is not None and self.history:
+                    progress(self.history[-1])
+        if self.stream is not None:
+            self.stream.synchronize()
+
+    def select(self, best: bool = True) -> nn.Module:
+        """The model with the weights of the best epoch (or the last one), ready for prediction."""
+        chosen = copy.deepcopy(self.averaged if self.averaged is not None else self.model)
+        if best:
+            with torch.no_grad():
+                for target, kept in zip(chosen.state_dict().values(), self.best):
+                    target.copy_(kept)
+        return chosen.eval().requires_grad_(False)
+
+    @property
+    def taught(self) -> bool:
+        """Whether the averaged weights teach in the coming epoch."""
+        start = self.recipe.teacher_from
+        return start is not None and self.epoch >= round(start * self.recipe.epochs)
+
+    @contextlib.contextmanager
+    def on_stream(self) -> Iterator[None]:
+        """This run's own CUDA stream, so that runs side by side overlap."""
+        if self.stream is None:
+            yield
+        else:
+            with torch.cuda.stream(self.stream):
+                yield
+
+    def autocast(self) -> torch.autocast:
+        """bfloat16 for images on a GPU; the losses raise it to single precision themselves."""
+        half = self.device.type == "cuda" and self.items.ndim > 2
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False)
+
+    # -- one step --------------------------------------------------------------------------------
+
+    def _eager_step(self) -> None:
+        self._set_rate()
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._loss()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        with torch.no_grad():
+            self.loss_sum += loss.detach()
+            if self.averaged is not None:
+                self._average()
+            self.step_index += 1
+            self.global_step += 1
+
+    def _loss(self) -> Tensor:
+        plan, objective = self._require_plan(), self.objective
+        rows = plan.rows[self.step_index].squeeze(0)
+        index = objective.items_of(rows)
+        x = self._crop(plan, index, view=0)
+        if not self.recipe.mixup or not isinstance(objective, PerceivedClasses):
+            with self.autocast():
+                logits = self.model(x)
+            if self.taught and isinstance(objective, PerceivedClasses):
+                return _soft_cross_entropy(logits, self._teach(plan, index, rows))
+            return objective.loss(logits, rows)
+        assert plan.mix is not None
+        share = plan.mix[self.step_index].squeeze(0)
+        x = x.float()
+        mixed = share * x + (1 - share) * x.roll(1, dims=0)
+        with self.autocast():
+            logits = self.model(mixed)
+        if self.taught:
+            target = self._teach(plan, index, rows)
+            target = share * target + (1 - share) * target.roll(1, dims=0)
+            return _soft_cross_entropy(logits, target)
+        return objective.mixed_loss(logits, rows, rows.roll(1), share)
+
+    def _teach(self, plan: EpochPlan, index: Tensor, rows: Tensor) -> Tensor:
+        """(n, C) the averaged network's posterior of the class, on another crop."""
+        assert self.averaged is not None and isinstance(self.objective, PerceivedClasses)
+        early, late = self.recipe.teacher_temperature
+        start = round((self.recipe.teacher_from or 0.0) * self.recipe.epochs) * self.steps_per_epoch
+        done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
+        temperature = early + (late - early) * done
+        with torch.no_grad(), self.autocast():
+            logits = self.averaged(self._crop(plan, index, view=1))
+            return self.objective.class_posterior(logits, rows, temperature)
+
+    def _crop(self, plan: EpochPlan, index: Tensor, view: int) -> Tensor:
+        shift = flip = None
+        if self.items.ndim > 2:
+            shift = None if plan.shift is None else plan.shift[self.step_index, :, view].squeeze(0)
+            flip = None if plan.flip is None else plan.flip[self.step_index, :, view].squeeze(0)
+        return take(self.items, index, shift, flip)
+
+    def _set_rate(self) -> None:
+        group = self.optimizer.param_groups[0]
+        if isinstance(group["lr"], Tensor):
+            group["lr"].copy_(self._rates[self.global_step].squeeze(0))
+        else:
+            group["lr"] = float(self._rates[self.global_step])
+
+    def _average(self) -> None:
+        assert self.averaged is not None
+        weight = 1 - self._decay[self.global_step].squeeze(0)
+        target = [t for t in self.averaged.state_dict().values() if t.is_floating_point()]
+        source = [t for t in self.model.state_dict().values() if t.is_floating_point()]
+        difference = torch._foreach_sub(source, target)
+        torch._foreach_mul_(difference, weight)
+        torch._foreach_add_(target, difference)
+
+    # -- capture ---------------------------------------------------------------------------------
+
+    def _try_capture(self) -> None:
+        before = self.snapshot()
+        try:
+            self._graph = self._captured()
+        except Exception as error:  # whatever a user's module does that a graph cannot hold
+            if self._must_capture:
+                raise TrainingError(f"the training step cannot be captured: {error}") from error
+            self._graph, self._capture = None, False
+            torch.cuda.synchronize(self.device)
+        self.restore(before)
+        self._graph_taught = self.taught
+
+    def _captured(self) -> torch.cuda.CUDAGraph:
+        torch.cuda.synchronize(self.device)
+        side = torch.cuda.Stream(self.device)
+        with torch.cuda.stream(side):
+            for _ in range(WARMUP_STEPS):
+                self.step_index.zero_()
+                self.global_step.zero_()
+                self._eager_step()
+        torch.cuda.synchronize(self.device)
+        graph = torch.cuda.CUDAGraph()
+        self.step_index.zero_()
+        self.global_step.zero_()
+        self.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph, stream=side):
+            self._eager_step()
+        return graph
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Tensor]:
+        """A copy of everything that training changes, as named tensors."""
+        return {name: tensor.detach().clone() for name, tensor in self._named_state().items()}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Take over a snapshot in place (captured graphs keep working)."""
+        with torch.no_grad():
+            for name, tensor in self._named_state().items():
+                if name in state:
+                    tensor.copy_(state[name])
+                else:  # optimiser state that did not exist then starts from zero
+                    tensor.zero_()
+
+    def _named_state(self) -> dict[str, Tensor]:
+        state = {f"model.{name}": t for name, t in self.model.state_dict().items()}
+        if self.averaged is not None:
+            state |= {f"averaged.{name}": t for name, t in self.averaged.state_dict().items()}
+        state |= {f"best.{k}": t for k, t in enumerate(self.best)}
+        state |= {f"objective.{name}": t for name, t in self.objective.tensors().items()}
+        for k, parameter in enumerate(self._parameters):
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                if isinstance(value, Tensor):
+                    state[f"optimizer.{k}.{name}"] = value
+        counters = ("step_index", "global_step", "loss_sum", "best_score", "best_epoch")
+        return state | {f"run.{name}": getattr(self, name) for name in counters}
+
+    def _state(self) -> list[Tensor]:
+        module = self.averaged if self.averaged is not None else self.model
+        return list(module.state_dict().values())
+
+    def _read(self, record: tuple[int, Tensor, Tensor]) -> None:
+        epoch, loss, score = record
+        row = {"epoch": epoch, "loss": float(loss), "held_out": float(score)}
+        row["lr"] = float(self._rates[min((epoch + 1) * self.steps_per_epoch, self.total_steps) - 1])
+        self.history.append(row)
+        if not math.isfinite(row["loss"]):
+            raise TrainingError(
+                f"the loss became {row['loss']} in epoch {epoch}; a lower learning rate than "
+                f"{self.recipe.lr} usually helps, or items on a smaller scale."
+            )
+
+    def _require_plan(self) -> EpochPlan:
+        if self._plan is None:
+            raise TrainingError("begin_epoch() must come before step().")
+        return self._plan
+
+
+def on_device(items: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
+    """Items as a tensor on the device, in their own type."""
+    tensor = items if isinstance(items, Tensor) else torch.from_numpy(items)
+    return tensor.to(device)
+
+
+def _soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    return -(target * logits.float().log_softmax(dim=1)).sum(dim=1).mean()
+
+
+def _optimizer(
+    parameters: list[nn.Parameter], recipe: Recipe, device: torch.device
+) -> torch.optim.Optimizer:
+    # On a GPU the rate is a tensor that the captured step reads.
+    cuda = device.type == "cuda"
+    rate: Any = torch.tensor(recipe.lr, device=device) if cuda else recipe.lr
+    if recipe.optimizer == "adam":
+        # Decoupled decay: coupled, it drives pairwise losses to uniform outputs.
+        return torch.optim.AdamW(
+            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=cuda, capturable=cuda
+        )
+    return torch.optim.SGD(
+        parameters, lr=rate, momentum=recipe.momentum, nesterov=recipe.momentum > 0,
+        weight_decay=recipe.weight_decay, fused=cuda,
+    )  # fmt: skip
+
+
+def _table(recipe: Recipe, total: int, steps_per_epoch: int) -> Tensor:
+    """(total,) learning rate of each step."""
+    step = torch.arange(total, dtype=torch.float64)
+    done = step / total
+    if recipe.schedule == "cosine":
+        warm = recipe.warmup
+        shape = 0.5 * (1 + torch.cos(math.pi * ((done - warm) / (1 - warm)).clamp(0, 1)))
+    else:
+        epoch = torch.div(step, steps_per_epoch, rounding_mode="floor")
+        drops = [(epoch >= round(at * recipe.epochs)).double() for at in recipe.milestones]
+        shape = recipe.gamma ** (sum(drops) if drops else torch.zeros_like(done))
+    if recipe.warmup:
+        shape = shape * ((step + 1) / (recipe.warmup * total)).clamp(max=1)
+    return (recipe.lr * shape).float()
+
+
+def _averaging_table(recipe: Recipe, total: int) -> Tensor:
+    """(total,) decay of the averaged weights at each step: faster at first."""
+    step = torch.arange(total, dtype=torch.float32)
+    return torch.minimum(torch.tensor(recipe.averaging), (1 + step) / (10 + step))
