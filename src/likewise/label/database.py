@@ -57,10 +57,11 @@ def open_database(path: str | Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA busy_timeout = 5000")
         connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        # The tables before the log, so that the file itself says what it is from the first moment.
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
             _create(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.Error as error:
         raise InputError(f"{path} cannot be opened for writing: {error}.") from error
     return connection

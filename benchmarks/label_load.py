@@ -1,0 +1,237 @@
+"""Many people judging at once: is every answer kept, and how long does each wait?
+
+Starts the labelling server as a process of its own, lets people answer as fast as it lets them
+(each looks at both pictures first, as a browser would), and compares what was acknowledged with
+what the database holds: with the server left alone, and with the server killed (SIGKILL) again and
+again and started anew on the same database.
+
+    python benchmarks/label_load.py --out results/label_load.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from likewise.label import read_judgements
+
+ANSWERS = {"same": 1, "different": 0, "unsure": None}
+SERVER = """
+import sys
+from likewise.label import serve
+serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_names=True,
+      announce=lambda url: print(url, flush=True))
+"""
+RETRY_S = 0.05
+
+
+class Server:
+    """The labelling server in a process of its own, always on one port and one database."""
+
+    def __init__(self, items: Path, database: Path) -> None:
+        self.items, self.database, self.port = items, database, 0
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        command = [sys.executable, "-c", SERVER, self.items, self.database, str(self.port)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.port = int(self.process.stdout.readline().rsplit(":", 1)[1].strip("/\n"))
+
+    def kill(self) -> None:
+        """End it with SIGKILL: no handler runs, nothing is flushed."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
+
+@dataclass
+class Person:
+    """One person's browser: a connection, a session, and what it saw and was promised."""
+
+    name: str
+    port: int
+    cookie: str = ""
+    asked: list[frozenset[str]] = field(default_factory=list)
+    acknowledged: dict[frozenset[str], int | None] = field(default_factory=dict)
+    waits: list[float] = field(default_factory=list)
+    retries: int = 0
+    seen: set[str] = field(default_factory=set)
+    streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def judge(self, answers: int) -> None:
+        """Join and answer, looking at each picture once, as a browser with a cache does."""
+        rng = random.Random(self.name)
+        state = await self.insist("POST", "/api/join", {"annotator": self.name})
+        for _ in range(answers):
+            pair = state["pair"]
+            names = frozenset((pair["left"]["name"], pair["right"]["name"]))
+            self.asked.append(names)
+            for url in (pair["left"]["picture"], pair["right"]["picture"]):
+                if url not in self.seen:
+                    self.seen.add(url)
+                    await self.insist("GET", url)
+            answer = rng.choice(list(ANSWERS))
+            body = {"annotator": self.name, "ticket": pair["ticket"], "answer": answer}
+            state = await self.insist("POST", "/api/answer", body)
+            self.acknowledged[names] = ANSWERS[answer]
+
+    async def insist(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """Ask until there is an answer, as the page does; only the first try is timed."""
+        tries = 0
+        while True:
+            start = time.perf_counter()
+            try:
+                answer = await self.request(method, path, body)
+            except (OSError, asyncio.IncompleteReadError, ValueError):
+                self.streams, tries = None, tries + 1
+                self.retries += 1
+                await asyncio.sleep(RETRY_S)
+                continue
+            if path == "/api/answer" and tries == 0:
+                self.waits.append(time.perf_counter() - start)
+            return answer
+
+    async def request(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        """One HTTP/1.1 request on a connection that stays open; its JSON, or None."""
+        if self.streams is None:
+            self.streams = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self.streams
+        content = b"" if body is None else json.dumps(body).encode()
+        head = (
+            f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{self.port}\r\nx-likewise: 1\r\n"
+            f"cookie: {self.cookie}\r\ncontent-type: application/json\r\n"
+            f"content-length: {len(content)}\r\n\r\n"
+        )
+        writer.write(head.encode() + content)
+        lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        fields = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
+        data = await reader.readexactly(int(fields["content-length"]))
+        if lines[0].split()[1] != "200":
+            raise RuntimeError(f"{method} {path}: {lines[0]} {data[:200]!r}")
+        for line in lines:
+            if line.lower().startswith("set-cookie: "):
+                self.cookie = line.split(": ", 1)[1].partition(";")[0]
+        return json.loads(data) if fields["content-type"] == "application/json" else None
+
+
+def make_pictures(folder: Path, count: int) -> None:
+    """Photograph-like pictures, 640 x 480 JPEG."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for k in range(count):
+        coarse = Image.fromarray(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8))
+        coarse.resize((640, 480), Image.Resampling.BICUBIC).save(folder / f"{k:04d}.jpg")
+
+
+async def crowd(server: Server, people: int, answers: int, kills: int) -> list[Person]:
+    """Let everybody judge at once; kill the server so many times, evenly spread over the work."""
+    persons = [Person(f"person {k:02d}", server.port) for k in range(people)]
+
+    async def killer() -> None:
+        for k in range(kills):
+            due = people * answers * (k + 1) // (kills + 1)
+            while sum(len(p.acknowledged) for p in persons) < due:
+                await asyncio.sleep(0.005)
+            server.kill()
+            await asyncio.to_thread(server.start)
+
+    await asyncio.gather(killer(), *(person.judge(answers) for person in persons))
+    return persons
+
+
+def verify(persons: list[Person], database: Path) -> dict[str, int]:
+    """Compare what was acknowledged with what is stored: every figure but the first should be 0."""
+    columns = read_judgements(database)
+    rows = list(zip(*columns.values(), strict=True))
+    stored = {(who, frozenset((left, right))): same for left, right, same, who in rows}
+    promised = {(p.name, pair): same for p in persons for pair, same in p.acknowledged.items()}
+    repeats = Counter((p.name, pair) for p in persons for pair in p.asked)
+    missing = object()
+    return {
+        "acknowledged": len(promised),
+        "lost": sum(key not in stored for key in promised),
+        "changed": sum(stored.get(k, missing) not in (v, missing) for k, v in promised.items()),
+        "stored_but_never_acknowledged": len(stored.keys() - promised.keys()),
+        "stored_twice": len(rows) - len(stored),
+        "asked_twice": sum(count - 1 for count in repeats.values()),
+    }
+
+
+def measure(folder: Path, people: int, answers: int, items: int, kills: int) -> dict[str, Any]:
+    """One crowd on one fresh database."""
+    database = folder / f"judgements-{kills}.db"
+    server = Server(folder / "items", database)
+    start = time.perf_counter()
+    try:
+        persons = asyncio.run(crowd(server, people, answers, kills))
+    finally:
+        seconds = time.perf_counter() - start
+        server.stop()
+    waits = 1000 * np.array([wait for person in persons for wait in person.waits])
+    return {
+        "kills": kills,
+        "people": people,
+        "answers_each": answers,
+        "items": items,
+        **verify(persons, database),
+        "retries": sum(person.retries for person in persons),
+        "seconds": round(seconds, 2),
+        "answers_per_second": round(people * answers / seconds, 1),
+        "wait_ms": {
+            name: round(float(np.percentile(waits, q)), 2)
+            for name, q in (("median", 50), ("p95", 95), ("p99", 99), ("max", 100))
+        },
+        "within_100_ms": round(float(np.mean(waits <= 100)), 5),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--people", type=int, default=20)
+    parser.add_argument("--answers", type=int, default=200, help="answers of each person")
+    parser.add_argument("--items", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--out", type=Path, help="a JSON file for the figures")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_pictures(folder / "items", options.items)
+        sizes = (options.people, options.answers, options.items)
+        runs = {
+            "steady": measure(folder, *sizes, kills=0),
+            "killed": measure(folder, *sizes, kills=options.kills),
+        }
+    result = {**runs, "python": platform.python_version(), "cores": os.cpu_count()}
+    text = json.dumps(result, indent=2)
+    print(text)
+    if options.out is not None:
+        temporary = options.out.with_suffix(".tmp")
+        temporary.write_text(text + "\n")
+        temporary.replace(options.out)
+
+
+if __name__ == "__main__":
+    main()
