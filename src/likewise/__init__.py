@@ -1,1 +1,71 @@
-"""Likewise."""
+"""Likewise: a multi-class classifier from noisy answers to "are these two of the same kind?".
+
+The public names, loaded when first used, so that ``likewise --help`` need not wait for torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from likewise import functional, noise
+    from likewise.classifier import SimilarityClassifier
+    from likewise.errors import InputError, LikewiseError, TrainingError
+    from likewise.losses import KCLLoss, MCLLoss, MNSLoss, NoiseTransition
+    from likewise.pairs import Pairs
+    from likewise.recipes import Recipe
+    from likewise.storage import load
+    from likewise.suggest import suggest
+    from likewise.suspicion import suspects
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "InputError": "errors",
+    "KCLLoss": "losses",
+    "LikewiseError": "errors",
+    "MCLLoss": "losses",
+    "MNSLoss": "losses",
+    "NoiseTransition": "losses",
+    "Pairs": "pairs",
+    "Recipe": "recipes",
+    "SimilarityClassifier": "classifier",
+    "TrainingError": "errors",
+    "load": "storage",
+    "suggest": "suggest",
+    "suspects": "suspicion",
+}
+_MODULES = ("functional", "noise")
+
+__all__ = [
+    "InputError",
+    "KCLLoss",
+    "LikewiseError",
+    "MCLLoss",
+    "MNSLoss",
+    "NoiseTransition",
+    "Pairs",
+    "Recipe",
+    "SimilarityClassifier",
+    "TrainingError",
+    "functional",
+    "load",
+    "noise",
+    "suggest",
+    "suspects",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"likewise.{name}")
+    if name in _HOMES:
+        value = getattr(import_module(f"likewise.{_HOMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'likewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, *_MODULES])

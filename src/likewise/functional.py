@@ -42,9 +42,7 @@ def mcl_loss_pairs(
         return similarity_cross_entropy(products, same, weight)
 
 
-def mns_loss(
-    p: Tensor, transition: Tensor, same: Tensor, weight: Tensor | None = None
-) -> Tensor:
+def mns_loss(p: Tensor, transition: Tensor, same: Tensor, weight: Tensor | None = None) -> Tensor:
     """Noisy-similarity likelihood: `mcl_loss` of f = p @ T (the paper's Eq. 7)."""
     with torch.autocast(p.device.type, enabled=False):
         return mcl_loss(perceived(_full(p), transition), same, weight)

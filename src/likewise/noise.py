@@ -57,7 +57,9 @@ def corrupt_labels(
     matrix = check_transition(transition)
     y = np.asarray(labels)
     if y.ndim != 1 or y.dtype.kind not in "iu":
-        raise InputError(f"labels must be (N,) class numbers, but are {y.dtype} of shape {y.shape}.")
+        raise InputError(
+            f"labels must be (N,) class numbers, but are {y.dtype} of shape {y.shape}."
+        )
     if len(y) and (y.min() < 0 or y.max() >= len(matrix)):
         raise InputError(
             f"labels must lie in 0 to {len(matrix) - 1} for a transition matrix of "
@@ -89,9 +91,7 @@ def flip_judgements(
     chance = np.where(listed.same, same_given_same, same_given_different)
     answers = rng.random(len(listed)) < chance
     names = None if listed.annotator is None else listed._names_column()
-    return Pairs(
-        listed.left, listed.right, answers, names, listed.weight, n_items=listed.n_items
-    )
+    return Pairs(listed.left, listed.right, answers, names, listed.weight, n_items=listed.n_items)
 
 
 def _check_noise(n_classes: int, rate: float) -> None:

@@ -240,9 +240,7 @@ class PerceivedClasses(Objective):
         }
 
 
-def _columns(
-    pairs: Pairs, device: torch.device
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+def _columns(pairs: Pairs, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     weight = None if pairs.weight is None else torch.from_numpy(pairs.weight).to(device)
     return (
         torch.from_numpy(pairs.left).to(device),

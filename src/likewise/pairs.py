@@ -250,6 +250,16 @@ class Pairs:
         held, train = np.sort(order[:held_count]), np.sort(order[held_count:])
         return train, held, self.subset(train), self.subset(held)
 
+    def about(self, n_items: int) -> Pairs:
+        """The same judgements, of that many items (some of which no judgement may name)."""
+        if n_items == self.n_items:
+            return self
+        if n_items < self.n_items or self.is_complete:
+            raise InputError(
+                f"the judgements are about {self.n_items} items, but there are {n_items}."
+            )
+        return self._take(slice(None), self._left, self._right, n_items)
+
     def explicit(self) -> Pairs:
         """The same judgements as a list."""
         return self

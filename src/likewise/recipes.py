@@ -48,7 +48,8 @@ class Recipe:
             "lr must be positive": not self.lr > 0,
             "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
-            "a teacher needs averaged weights": self.teacher_from is not None and not self.averaging,
+            "a teacher needs averaged weights": self.teacher_from is not None
+            and not self.averaging,
         }
         if found := [problem for problem, holds in problems.items() if holds]:
             raise InputError(f"this training recipe cannot work: {'; '.join(found)}.")

@@ -67,7 +67,10 @@ class TrainingRun:
     ) -> None:
         self.device = device or torch.device("cpu")
         self.objective, self.recipe, self.seed = objective, recipe, seed
-        self.items, self.held_items = on_device(items, self.device), on_device(held_items, self.device)
+        self.items, self.held_items = (
+            on_device(items, self.device),
+            on_device(held_items, self.device),
+        )
         self.model = model.to(self.device)
         if self.device.type == "cuda" and self.items.ndim > 2:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -89,6 +92,7 @@ class TrainingRun:
         self.best_score = torch.full((), math.inf, device=self.device)
         self.best_epoch = torch.zeros((), dtype=torch.int64, device=self.device)
         self.best = [t.detach().clone() for t in self._state()]
+        self.best_objective = {k: t.detach().clone() for k, t in objective.tensors().items()}
         self._records: list[tuple[int, Tensor, Tensor]] = []
         self.history: list[dict[str, float]] = []
         self._plan: EpochPlan | None = None
@@ -106,7 +110,9 @@ class TrainingRun:
 
     def begin_epoch(self) -> None:
         """Draw the epoch's plan and, on a GPU, capture the step if it has changed."""
-        forwards = len(self.objective.items_of(torch.zeros(self.batch, dtype=torch.int64, device=self.device)))
+        forwards = len(
+            self.objective.items_of(torch.zeros(self.batch, dtype=torch.int64, device=self.device))
+        )
         plan = EpochPlan.draw(
             self.recipe, self.seed, self.epoch, self.objective.n_rows, self.batch, forwards
         )
@@ -136,8 +142,10 @@ class TrainingRun:
             self.objective.refine(logits, progress)
             score = self.objective.score(logits).detach()
             better = score < self.best_score
-            for kept, current in zip(self.best, self._state()):
-                kept.copy_(torch.where(better, current.detach(), kept))
+            learned = self.objective.tensors()
+            current = [*self._state(), *learned.values()]
+            for kept, now in zip([*self.best, *self.best_objective.values()], current):
+                kept.copy_(torch.where(better, now.detach(), kept))
             self.best_score = torch.where(better, score, self.best_score)
             self.best_epoch = torch.where(better, self.epoch, self.best_epoch)
         self._records.append((self.epoch, self.loss_sum / self.steps_per_epoch, score))
@@ -314,6 +322,7 @@ class TrainingRun:
             state |= {f"averaged.{name}": t for name, t in self.averaged.state_dict().items()}
         state |= {f"best.{k}": t for k, t in enumerate(self.best)}
         state |= {f"objective.{name}": t for name, t in self.objective.tensors().items()}
+        state |= {f"best_objective.{name}": t for name, t in self.best_objective.items()}
         for k, parameter in enumerate(self._parameters):
             for name, value in self.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, Tensor):
@@ -328,7 +337,9 @@ class TrainingRun:
     def _read(self, record: tuple[int, Tensor, Tensor]) -> None:
         epoch, loss, score = record
         row = {"epoch": epoch, "loss": float(loss), "held_out": float(score)}
-        row["lr"] = float(self._rates[min((epoch + 1) * self.steps_per_epoch, self.total_steps) - 1])
+        row["lr"] = float(
+            self._rates[min((epoch + 1) * self.steps_per_epoch, self.total_steps) - 1]
+        )
         self.history.append(row)
         if not math.isfinite(row["loss"]):
             raise TrainingError(

@@ -52,9 +52,7 @@ def count_transition(logits: Tensor, perceived: Tensor, confident: float = 0.5) 
     top, predicted = p.max(dim=1)
     # Rank of each item within its predicted class, without a loop over classes.
     order = torch.argsort(predicted.to(p.dtype) * 2 - top)
-    sizes = torch.zeros(p.shape[1], device=p.device).index_add_(
-        0, predicted, torch.ones_like(top)
-    )
+    sizes = torch.zeros(p.shape[1], device=p.device).index_add_(0, predicted, torch.ones_like(top))
     starts = sizes.cumsum(0) - sizes
     rank = torch.empty_like(top)
     rank[order] = torch.arange(len(top), device=p.device, dtype=top.dtype)

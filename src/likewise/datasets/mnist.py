@@ -72,4 +72,4 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         raise InputError(
             f"{path} should hold {size} bytes after its header, but has {found}; fetch it again."
         )
-    return np.frombuffer(body, np.uint8).reshape(shape)
+    return np.frombuffer(bytearray(body), np.uint8).reshape(shape)

@@ -59,16 +59,12 @@ def plan(settings: TableSettings) -> list[list[Cell]]:
         if settings.is_synthetic
         else [(kind, None) for kind in settings.noise_kind]
     )
-    chains = []
-    for trial, (kind, noise) in product(range(settings.trials), levels):
-        for methods in _chains(settings.methods):
-            chains.append(
-                [
-                    Cell(settings.table, settings.dataset, settings.network, kind, noise, m, trial)
-                    for m in methods
-                ]
-            )
-    return chains
+    about = (settings.table, settings.dataset, settings.network)
+    return [
+        [Cell(*about, kind, noise, method, trial) for method in methods]
+        for trial, (kind, noise) in product(range(settings.trials), levels)
+        for methods in _chains(settings.methods)
+    ]
 
 
 def _chains(methods: tuple[str, ...]) -> list[list[str]]:

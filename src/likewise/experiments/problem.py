@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.batches import InputLayer
 from likewise.datasets import Dataset
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
@@ -33,6 +34,7 @@ class Supervision:
     held_pairs: Pairs
     ids: NDArray[np.int32]
     held_ids: NDArray[np.int32]
+    inputs: InputLayer
     n_classes: int
 
 
@@ -72,13 +74,22 @@ def _real_noise(
     return perceived, counts / counts.sum(axis=1, keepdims=True)
 
 
+def _class_of_id(ids: NDArray[np.int32], z: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """(C,) the perceived class behind each id; ids that no item has take the classes left over."""
+    present, first = np.unique(ids, return_index=True)
+    named = np.full(n_classes, -1, np.int64)
+    named[present] = z[first]
+    named[named < 0] = np.setdiff1d(np.arange(n_classes), named)
+    return named
+
+
 class Problems:
     """Makes the problems of a table's cells, sharing items on the device between them."""
 
     def __init__(self, dataset: Dataset, settings: TableSettings, device: torch.device) -> None:
         self.dataset, self.settings, self.device = dataset, settings, device
         self._test = torch.from_numpy(dataset.test_x).to(device)
-        self._items: dict[int, tuple[Tensor, Tensor]] = {}
+        self._items: dict[int, tuple[Tensor, Tensor, InputLayer]] = {}
 
     def __call__(self, cell: Cell) -> tuple[Supervision, Truth]:
         """The problem of a cell: the same for all methods of a trial at one noise level."""
@@ -87,15 +98,14 @@ class Problems:
         pairs = Pairs.from_labels(z[chosen])
         rng = np.random.default_rng([cell.trial, 0])
         train, held, train_pairs, held_pairs = pairs.split(self.settings.held_out, rng)
-        items, held_items = self._on_device(cell.trial, chosen[train], chosen[held])
+        items, held_items, inputs = self._on_device(cell.trial, chosen[train], chosen[held])
         ids = pairs.components()
         supervision = Supervision(
-            *(items, held_items, train_pairs, held_pairs, ids[train], ids[held]),
+            *(items, held_items, train_pairs, held_pairs, ids[train], ids[held], inputs),
             n_classes=self.dataset.n_classes,
         )
-        _, first = np.unique(ids, return_index=True)
-        truth = Truth(self._test, self.dataset.test_y, transition, z[chosen][first])
-        return supervision, truth
+        named = _class_of_id(ids, z[chosen], self.dataset.n_classes)
+        return supervision, Truth(self._test, self.dataset.test_y, transition, named)
 
     def _chosen(self, trial: int) -> NDArray[np.int64]:
         n = len(self.dataset.train_x)
@@ -106,12 +116,13 @@ class Problems:
 
     def _on_device(
         self, trial: int, train: NDArray[Any], held: NDArray[Any]
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, InputLayer]:
         # The split depends on the trial alone, so all noise levels and methods share these.
         if trial not in self._items:
             x = self.dataset.train_x
             self._items[trial] = (
                 torch.from_numpy(x[train]).to(self.device),
                 torch.from_numpy(x[held]).to(self.device),
+                InputLayer.fit(x[train]),
             )
         return self._items[trial]

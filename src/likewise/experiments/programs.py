@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer, Model, logits_of, network_shape
+from likewise.batches import Model, logits_of, network_shape
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Problems, Supervision, Truth
 from likewise.experiments.scoring import score
@@ -69,9 +70,10 @@ def chain_program(
 
 def new_model(settings: TableSettings, supervision: Supervision, seed: int) -> nn.Module:
     """A fresh network behind its input layer, scaled by the training items."""
-    items = supervision.items.cpu().numpy()
-    network = build_network(settings.network, network_shape(items), supervision.n_classes, seed)
-    return Model(InputLayer.fit(items), network)
+    # All that network_shape looks at is the shape of the array.
+    shape = network_shape(np.empty((0, *supervision.items.shape[1:])))
+    network = build_network(settings.network, shape, supervision.n_classes, seed)
+    return Model(copy.deepcopy(supervision.inputs), network)
 
 
 def _training_run(

@@ -40,6 +40,7 @@ class TableSettings:
     methods: tuple[str, ...] = METHODS
     trials: int = 5
     held_out: float = 0.1
+    estimator: str = "likelihood"  # of T in MNS(T̂): likelihood | quantile | anchor (the paper's)
     items: int | None = None  # use only so many training items (for smoke runs)
     pretrained: str = "none"  # none | imagenet | the path of a state dict
     image_size: int | None = None  # for streamed sets
@@ -49,6 +50,8 @@ class TableSettings:
 
     def __post_init__(self) -> None:
         _check_methods(self.methods)
+        known = ("likelihood", "quantile", "anchor")
+        _check(self.estimator in known, "estimator", self.estimator, " or ".join(known))
         _check(self.trials >= 1, "trials", self.trials, "at least 1")
         _check(0 < self.held_out < 1, "held_out", self.held_out, "between 0 and 1")
         for rate in self.noise:
@@ -124,7 +127,9 @@ def _build(values: dict[str, Any], path: Path) -> TableSettings:
     known = {f.name for f in dataclasses.fields(TableSettings)}
     if unknown := sorted(set(values) - known):
         raise InputError(f"{path}: unknown setting {unknown[0]!r}; known are {sorted(known)}.")
-    frozen = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    frozen: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
+    }
     try:
         return TableSettings(**frozen)
     except TypeError as error:

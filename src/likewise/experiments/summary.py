@@ -1,4 +1,4 @@
-"""Means over trials, beside the paper's, with the difference and whether it is within its spread."""
+"""Means over trials beside the paper's, and whether they lie within its spread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of results as text: terminal, Markdown, LaTeX, CSV. They read summaries and nothing else."""
+"""Tables of results as text: terminal, Markdown, LaTeX, CSV; made from summaries alone."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class CodedBuilder:
         names = names.take(pc.sort_indices(names))
         rank = pc.fill_null(pc.index_in(every, value_set=names), MISSING).to_numpy()
         starts = np.cumsum([0, *(len(words) for words in self._words)])
-        parts = []
+        parts: list[NDArray[np.int32]] = []
         while self._codes:
             own = rank[starts[len(parts)] : starts[len(parts) + 1]].astype(np.int32)
             # One entry more, so that a missing value (code -1) finds itself at the end.

@@ -87,7 +87,7 @@ def assemble(
     pairs = Pairs(
         left_,
         right_,
-        same if answered.all() else np.where(answered, same, np.nan),
+        same if answered.all() else _with_gaps(same, answered),
         None if people is None else people.codes,
         weight,
         n_items=items.count if item_ids is None else len(item_ids),
@@ -148,6 +148,13 @@ def _read_columns(table: Table, names: ColumnNames, items: Items) -> dict[str, A
             raise
         # Arrow guesses a column's type from the first block: ids may turn out to be text later.
         return read_columns(table, numbers, [*ids, *text])
+
+
+def _with_gaps(same: NDArray[np.bool_], answered: NDArray[np.bool_]) -> NDArray[np.float16]:
+    """Answers as `Pairs` takes them, NaN where there is none, in two bytes each."""
+    values = same.astype(np.float16)
+    values[~answered] = np.nan
+    return values
 
 
 def _is_number_type(kind: Any) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
+from uuid import uuid4
 
 import numpy as np
 
@@ -47,24 +47,16 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
     """A temporary file beside ``target`` that takes its place once it is whole and on disk."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    partial = target.with_name(f".{target.name}.{uuid4().hex}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with partial.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp's 0600 would hide it from colleagues
-        os.replace(name, target)
+        partial.replace(target)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
+        partial.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _batch(pairs: Pairs, rows: slice) -> Any:

@@ -1,0 +1,81 @@
+"""Files that are there whole or not at all: a temporary name, fsync, rename."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InputError
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)
+        _sync(path.parent)
+    finally:
+        _remove(temporary)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder that becomes ``path`` when the block ends well; ``path`` must be new."""
+    check_vacant(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.mkdir()
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        if path.exists():
+            path.rmdir()  # empty, as checked
+        os.rename(temporary, path)
+        _sync(path.parent)
+    finally:
+        _remove(temporary)
+
+
+def check_vacant(path: Path) -> None:
+    """Refuse an output folder that already holds something."""
+    if path.is_dir() and any(path.iterdir()):
+        raise InputError(f"{path} already holds something; choose another name or empty it first.")
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path} is a file; choose another name for the output folder.")
+
+
+def write_text(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
+    """JSON with NaN refused: a file that every reader can read."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, default=default) + "\n")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,180 @@
+"""Running the cells of a table: skipping finished ones, several at once, on one device or more.
+
+The folder of runs is the only state. A cell is finished when its ``result.json`` is there, which is
+moved into place last; a killed run leaves its finished cells, and the next one goes on from them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from likewise.datasets import Dataset
+from likewise.experiments.cells import Cell, plan
+from likewise.experiments.problem import Problems
+from likewise.experiments.programs import Outcome, chain_program
+from likewise.experiments.provenance import provenance
+from likewise.experiments.settings import TableSettings
+from likewise.experiments.store import Result, load_result, save_result
+from likewise.lanes import Program, run_one, run_together
+
+Chain = list[Cell]
+Report = Callable[[Result], None]
+
+
+def cell_settings(settings: TableSettings, cell: Cell) -> dict[str, Any]:
+    """What decides a cell's result besides its name; stored with it and compared on resuming."""
+    return {
+        "recipe": settings.recipe(cell.method).to_dict(),
+        "held_out": settings.held_out,
+        "items": settings.items,
+        "pretrained": settings.pretrained,
+        "estimator": settings.estimator if cell.method == "mns_estimated" else None,
+    }
+
+
+def unfinished(settings: TableSettings, out: Path) -> list[Chain]:
+    """The chains of a table with the cells that are still to be run."""
+    left = []
+    for chain in plan(settings):
+        todo = [c for c in chain if load_result(out, c, cell_settings(settings, c)) is None]
+        if todo:
+            left.append(todo)
+    return left
+
+
+def run_table(
+    settings: TableSettings,
+    dataset: Dataset,
+    out: Path,
+    *,
+    devices: Sequence[torch.device],
+    jobs: int = 1,
+    report: Report | None = None,
+) -> None:
+    """Run what is unfinished of a table: ``jobs`` cells at once, spread over the devices.
+
+    On a GPU cells share it as lanes of one process; on the CPU each takes a process of its own.
+    """
+    chains = unfinished(settings, out)
+    gpu = devices[0].type == "cuda"
+    workers = len(devices) if gpu else min(jobs, max(1, len(chains)))
+    lanes = max(1, -(-jobs // workers)) if gpu else 1
+    if workers == 1:
+        run_chains(chains, settings, dataset, out, devices[0], lanes, report)
+        return
+    threads = 0 if gpu else max(1, torch.get_num_threads() // workers)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        parts = []
+        for k in range(workers):
+            share, device = chains[k::workers], devices[k % len(devices)]
+            parts.append(pool.submit(_work, share, settings, dataset, out, device, lanes, threads))
+        _watch(parts, [cell for chain in chains for cell in chain], out, report)
+
+
+def run_chains(
+    chains: Sequence[Chain],
+    settings: TableSettings,
+    dataset: Dataset,
+    out: Path,
+    device: torch.device,
+    lanes: int = 1,
+    report: Report | None = None,
+) -> None:
+    """Run chains in this process, ``lanes`` of them side by side."""
+    made_by = provenance(device) | {"lanes": lanes}
+    problems = Problems(dataset, settings, device)
+
+    def finished(outcome: Outcome) -> None:
+        result = outcome.result | made_by
+        if outcome.cell.method == "mcl":
+            save_weights(outcome.model, outcome.cell.folder(out))
+        options = cell_settings(settings, outcome.cell)
+        save_result(out, outcome.cell, result, options, outcome.history)
+        if report is not None:
+            report(outcome.cell.to_dict() | result)
+
+    def program(chain: Chain) -> Program[None]:
+        before = chain[0].stage_one()
+        weights = None if before is None else load_weights(before.folder(out))
+        return chain_program(chain, problems, settings, finished, weights)
+
+    if lanes == 1:
+        for chain in chains:
+            run_one(program(chain))
+    else:
+        run_together((program(chain) for chain in chains), lanes)
+
+
+def run_cell(
+    cell: Cell, settings: TableSettings, dataset: Dataset, device: torch.device, out: Path
+) -> Result:
+    """Run one cell (and the stage before it, if that is unfinished); its result."""
+    chain = [c for c in (cell.stage_one(), cell) if c is not None]
+    todo = [c for c in chain if load_result(out, c, cell_settings(settings, c)) is None]
+    run_chains([todo] if todo else [], settings, dataset, out, device)
+    result = load_result(out, cell)
+    assert result is not None
+    return result
+
+
+def _work(
+    chains: list[Chain],
+    settings: TableSettings,
+    dataset: Dataset,
+    out: Path,
+    device: torch.device,
+    lanes: int,
+    threads: int,
+) -> None:
+    """One worker process's share."""
+    if threads:
+        torch.set_num_threads(threads)
+    run_chains(chains, settings, dataset, out, device, lanes)
+
+
+def _watch(parts: list[Future[None]], cells: list[Cell], out: Path, report: Report | None) -> None:
+    """Report cells as the workers finish them, and raise what a worker raised."""
+    waiting = list(cells)
+    while True:
+        ended = all(part.done() for part in parts)
+        for cell in list(waiting):
+            result = load_result(out, cell)
+            if result is not None:
+                waiting.remove(cell)
+                if report is not None:
+                    report(result)
+        failed = next((p for p in parts if p.done() and p.exception() is not None), None)
+        if failed is not None:
+            for part in parts:
+                part.cancel()
+            failed.result()
+        if ended:
+            return
+        time.sleep(0.5)
+
+
+def save_weights(model: nn.Module, folder: Path) -> None:
+    """The weights of a cell that another goes on from."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    state = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
+    save_file(state, folder / "model.safetensors.part")
+    (folder / "model.safetensors.part").replace(folder / "model.safetensors")
+
+
+def load_weights(folder: Path) -> dict[str, Tensor] | None:
+    """Weights that `save_weights` wrote, or None."""
+    from safetensors.torch import load_file
+
+    path = folder / "model.safetensors"
+    return load_file(path) if path.is_file() else None

@@ -1,0 +1,89 @@
+"""``likewise reproduce``: the paper's tables and figures from one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from likewise.datasets import load
+from likewise.errors import InputError
+from likewise.experiments.figures import write_figures
+from likewise.experiments.grid import run_table
+from likewise.experiments.settings import TABLES, TableSettings, load_settings
+from likewise.experiments.store import Result, load_results, write_collected, write_text
+from likewise.experiments.summary import Summary, summarise
+from likewise.experiments.tables import render
+from likewise.training import choose_device
+
+TARGETS = (*TABLES, "figures", "all")
+
+
+def reproduce(
+    target: str | Path,
+    data: str | Path | None,
+    out: str | Path,
+    *,
+    trials: int | None = None,
+    noise: Sequence[float | str] | None = None,
+    methods: Sequence[str] | None = None,
+    epochs: int | None = None,
+    quick: bool = False,
+    jobs: int = 1,
+    device: str = "auto",
+    report: Callable[[Result], None] | None = None,
+) -> list[Summary]:
+    """Run (or go on with) a table, write its files under ``out``, and return its summaries.
+
+    ``target`` is a table's name or a settings file (TOML), "figures" (drawn from what was already
+    run), or "all". ``data`` is the folder of the data sets (default: LIKEWISE_DATA); ``trials``,
+    ``noise``, ``methods`` and ``epochs`` cut a table down, and ``quick`` is a smoke run of minutes.
+    ``report`` is told of each cell that ends.
+    """
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"the output {folder} is a file; give a folder.")
+    if jobs < 1:
+        raise InputError(f"jobs must be at least 1, but is {jobs}.")
+    if target != "figures":
+        chosen = _devices(device)
+        for settings in _tables(target):
+            smaller = settings.cut(
+                trials=trials,
+                noise=None if noise is None else tuple(noise),
+                methods=None if methods is None else tuple(methods),
+                epochs=epochs,
+                quick=quick,
+            )
+            dataset = load(settings.dataset, data)
+            run_table(smaller, dataset, folder, devices=chosen, jobs=jobs, report=report)
+    return write_outputs(folder, figures=target in ("figures", "all"))
+
+
+def write_outputs(folder: Path, figures: bool = False) -> list[Summary]:
+    """Tables (Markdown, LaTeX, CSV) and, if asked for, figures from the finished runs."""
+    results = load_results(folder)
+    if not results:
+        raise InputError(f"there are no finished runs in {folder}: reproduce a table first.")
+    summaries = summarise(results)
+    write_collected(results, folder)
+    for style, suffix in (("markdown", "md"), ("latex", "tex"), ("csv", "csv")):
+        write_text(folder / f"summary.{suffix}", render(summaries, style))
+    if figures:
+        write_figures(folder, folder / "figures")
+    return summaries
+
+
+def _tables(target: str | Path) -> list[TableSettings]:
+    if target == "all":
+        return [load_settings(table) for table in TABLES]
+    return [load_settings(target)]
+
+
+def _devices(device: str) -> list[torch.device]:
+    """The devices to spread over: every GPU for "auto" and "cuda", else the one that was named."""
+    first = choose_device(device)
+    if str(first) == "cuda":
+        return [torch.device("cuda", k) for k in range(torch.cuda.device_count())]
+    return [first]

@@ -1,0 +1,76 @@
+"""Judgements most probably wrong, worst first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.pairs import Pairs, as_pairs
+
+if TYPE_CHECKING:
+    from likewise.classifier import SimilarityClassifier
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """A table of judgements, the most probably wrong first; arrays of equal length."""
+
+    judgement: NDArray[np.int64]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    same: NDArray[np.bool_]
+    probability_wrong: NDArray[np.float32]
+    annotator: NDArray[np.str_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.judgement)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Columns by name."""
+        columns = {
+            "judgement": self.judgement,
+            "left": self.left,
+            "right": self.right,
+            "same": self.same,
+            "probability_wrong": self.probability_wrong,
+        }
+        if self.annotator is not None:
+            columns["annotator"] = self.annotator
+        return {name: column.tolist() for name, column in columns.items()}
+
+    def __repr__(self) -> str:
+        rows = [f"{'judgement':>9} {'left':>7} {'right':>7}  answer     P(wrong)"]
+        for k in range(min(len(self), 10)):
+            answer = "same" if self.same[k] else "different"
+            rows.append(
+                f"{self.judgement[k]:>9} {self.left[k]:>7} {self.right[k]:>7}  {answer:<9} "
+                f"{self.probability_wrong[k]:>9.3f}"
+            )
+        return "\n".join(rows)
+
+
+def suspects(
+    classifier: SimilarityClassifier, X: ArrayLike, pairs: Pairs | Any, limit: int | None = None
+) -> Suspects:
+    """Judgements in order of the probability that they are wrong about the true classes.
+
+    That is g_i . g_j where "different" was said and one minus it where "same" was.
+    """
+    p = classifier.predict_proba(X)
+    listed = as_pairs(pairs, n_items=len(p)).explicit()
+    wrong = np.empty(len(listed), np.float32)
+    step = 1_000_000  # rows of C numbers at a time, never (M, C)
+    for start in range(0, len(listed), step):
+        part = slice(start, start + step)
+        equal = np.einsum("mc,mc->m", p[listed.left[part]], p[listed.right[part]])
+        wrong[part] = np.where(listed.same[part], 1 - equal, equal)
+    order = np.argsort(-wrong, kind="stable")[:limit]
+    names = None
+    if listed.annotator is not None and listed.annotator_names is not None:
+        names = listed.annotator_names[listed.annotator[order]]
+    return Suspects(
+        order, listed.left[order], listed.right[order], listed.same[order], wrong[order], names
+    )
