@@ -93,7 +93,7 @@ def _better_of(
 def _noisy_joint(problem: Problem, transition: FloatMatrix | str | None, noise: str) -> Fitted:
     from likewise.em import fit_joint
 
-    return fit_joint(problem, transition, noise)  # type: ignore[no-any-return,call-arg,arg-type]
+    return fit_joint(problem, transition, noise)  # type: ignore[no-any-return]
 
 
 def _done(problem: Problem, program: MethodProgram, why: str, progress: Report | None) -> Fitted:

@@ -210,7 +210,8 @@ def last_linear(module: nn.Module) -> nn.Linear | None:
 
 def embed(module: nn.Module, inputs: Tensor) -> Tensor:
     """(n, e) what goes into the last linear layer; the output itself where there is none."""
-    layer, caught = last_linear(module), []
+    layer = last_linear(module)
+    caught: list[Tensor] = []
     if layer is None:
         return module(inputs).flatten(1)  # type: ignore[no-any-return]
     handle = layer.register_forward_pre_hook(lambda _, args: caught.append(args[0]))

@@ -272,7 +272,9 @@ class Pairs:
 
     # -- inside --------------------------------------------------------------------------------
 
-    def _take(self, keep: NDArray[Any], left: IndexArray, right: IndexArray, n_items: int) -> Pairs:
+    def _take(
+        self, keep: NDArray[Any] | slice, left: IndexArray, right: IndexArray, n_items: int
+    ) -> Pairs:
         """A part of already validated judgements, without validating them again."""
         part = Pairs.__new__(Pairs)
         part.n_items, part.dropped = n_items, 0

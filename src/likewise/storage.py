@@ -48,7 +48,9 @@ def load(folder: str | Path, network: nn.Module | None = None) -> SimilarityClas
     shape = tuple(int(size) for size in about["network_shape"])
     n_classes = len(about["classes"])
     model = Model(
-        _blank_inputs(about["inputs"]), _network(about["network"], network, shape, n_classes)
+        _blank_inputs(about["inputs"]),
+        _network(about["network"], network, shape, n_classes),
+        bool(about["inputs"].get("mirror")),
     )
     _load_weights(model, path / "weights.safetensors")
     parameters = {k: v for k, v in about["parameters"].items() if k != "network"}
@@ -129,8 +131,8 @@ def _check_fields(about: dict[str, Any], path: Path) -> None:
 
 
 def _description(classifier: SimilarityClassifier, model: nn.Module) -> dict[str, Any]:
-    inputs = model.inputs
-    assert isinstance(inputs, InputLayer)
+    inputs, network = model.inputs, model.network
+    assert isinstance(inputs, InputLayer) and isinstance(network, nn.Module)
     parameters = classifier.get_params(deep=False)
     if isinstance(parameters["network"], nn.Module):
         parameters["network"] = None
@@ -139,16 +141,20 @@ def _description(classifier: SimilarityClassifier, model: nn.Module) -> dict[str
     channel = classifier.channel_
     shape = classifier.item_shape_
     images = len(shape) > 1
-    return plain(
+    description: dict[str, Any] = plain(
         {
             "kind": KIND,
             "version": VERSION,
-            "network": _network_description(classifier.network_, model.network),
+            "network": _network_description(classifier.network_, network),
             "network_shape": (
                 (shape[2] if len(shape) == 3 else 1, *shape[:2]) if images else shape
             ),
             "item_shape": shape,
-            "inputs": {"images": inputs.images, "size": len(inputs.mean)},
+            "inputs": {
+                "images": inputs.images,
+                "size": len(inputs.mean),
+                "mirror": bool(getattr(model, "mirror", False)),
+            },
             "classes": classifier.classes_,
             "parameters": parameters,
             "transition": classifier.transition_,
@@ -163,6 +169,7 @@ def _description(classifier: SimilarityClassifier, model: nn.Module) -> dict[str
             "warnings": classifier.warnings_,
         }
     )
+    return description
 
 
 def _network_description(name: str | None, network: nn.Module) -> dict[str, Any]:

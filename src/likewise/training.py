@@ -24,6 +24,7 @@ from likewise.errors import InputError, TrainingError
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.recipes import Recipe
 
+ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
 WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
 
 
@@ -100,7 +101,7 @@ class TrainingRun:
         self._graph_taught: bool | None = None
         self._capture = self.device.type == "cuda" if capture is None else capture
         self._must_capture = bool(capture)
-        self.stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        self.stream = _new_stream(self.device) if self.device.type == "cuda" else None
 
     # -- the loop, one level at a time -----------------------------------------------------------
 
@@ -122,6 +123,8 @@ class TrainingRun:
             self._plan.copy_(plan)
         self.step_index.zero_()
         self.loss_sum.zero_()
+        if self.recipe.high_noise and self.epoch == round(ADAPT_AT * self.recipe.epochs):
+            self._adapt()
         if self._capture and self._graph_taught is not self.taught:
             self._try_capture()
 
@@ -197,6 +200,17 @@ class TrainingRun:
         """bfloat16 for images on a GPU; the losses raise it to single precision themselves."""
         half = self.device.type == "cuda" and self.items.ndim > 2
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False)
+
+    def _adapt(self) -> None:
+        """Change the recipe if the noise estimated so far is high; waits for the device, once."""
+        changes = self.recipe.high_noise or {}
+        transition = self.objective.tensors().get("transition")
+        if transition is None or float(transition.diagonal().mean()) >= 0.5:
+            return
+        self.recipe = self.recipe.with_(**changes)
+        for group in self.optimizer.param_groups:
+            group["weight_decay"] = self.recipe.weight_decay
+        self._graph = self._graph_taught = None
 
     # -- one step --------------------------------------------------------------------------------
 
@@ -286,7 +300,7 @@ class TrainingRun:
 
     def _captured(self) -> torch.cuda.CUDAGraph:
         torch.cuda.synchronize(self.device)
-        side = torch.cuda.Stream(self.device)
+        side = _new_stream(self.device)
         with torch.cuda.stream(side):
             for _ in range(WARMUP_STEPS):
                 self.step_index.zero_()
@@ -359,6 +373,10 @@ def on_device(items: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
     return tensor.to(device)
 
 
+def _new_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
 def _soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return -(target * logits.float().log_softmax(dim=1)).sum(dim=1).mean()
 
@@ -389,8 +407,10 @@ def _table(recipe: Recipe, total: int, steps_per_epoch: int) -> Tensor:
         shape = 0.5 * (1 + torch.cos(math.pi * ((done - warm) / (1 - warm)).clamp(0, 1)))
     else:
         epoch = torch.div(step, steps_per_epoch, rounding_mode="floor")
-        drops = [(epoch >= round(at * recipe.epochs)).double() for at in recipe.milestones]
-        shape = recipe.gamma ** (sum(drops) if drops else torch.zeros_like(done))
+        drops = torch.zeros_like(done)
+        for milestone in recipe.milestones:
+            drops += epoch >= round(milestone * recipe.epochs)
+        shape = recipe.gamma**drops
     if recipe.warmup:
         shape = shape * ((step + 1) / (recipe.warmup * total)).clamp(max=1)
     return (recipe.lr * shape).float()
