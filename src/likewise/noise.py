@@ -47,7 +47,7 @@ def check_transition(transition: ArrayLike, n_classes: int | None = None) -> Flo
             f"each row of a transition matrix must sum to 1 (row: true class, column: perceived "
             f"class), but row {row} sums to {sums[row]:.6g}."
         )
-    return matrix / sums[:, None]
+    return np.asarray(matrix / sums[:, None])
 
 
 def corrupt_labels(
@@ -67,7 +67,8 @@ def corrupt_labels(
         )
     rng = np.random.default_rng(random_state)
     thresholds = np.cumsum(matrix, axis=1)[:, :-1]  # (C, C-1): the last class takes what is left
-    return (rng.random(len(y))[:, None] >= thresholds[y]).sum(axis=1).astype(np.int64)
+    crossed = rng.random(len(y))[:, None] >= thresholds[y]
+    return np.asarray(crossed.sum(axis=1), dtype=np.int64)
 
 
 def flip_judgements(
@@ -90,8 +91,15 @@ def flip_judgements(
     rng = np.random.default_rng(random_state)
     chance = np.where(listed.same, same_given_same, same_given_different)
     answers = rng.random(len(listed)) < chance
-    names = None if listed.annotator is None else listed._names_column()
-    return Pairs(listed.left, listed.right, answers, names, listed.weight, n_items=listed.n_items)
+    return Pairs(
+        listed.left,
+        listed.right,
+        answers,
+        listed.annotator,
+        listed.weight,
+        n_items=listed.n_items,
+        annotator_names=listed.annotator_names,
+    )
 
 
 def _check_noise(n_classes: int, rate: float) -> None:
