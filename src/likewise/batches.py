@@ -86,7 +86,8 @@ class InputLayer(nn.Module):
 
     @classmethod
     def fit(cls, items: NDArray[Any]) -> InputLayer:
-        sample = items if len(items) <= 50_000 else items[:: len(items) // 50_000 + 1]
+        enough = 50_000 if items.ndim == 2 else 5_000
+        sample = items if len(items) <= enough else items[:: len(items) // enough + 1]
         values = np.asarray(sample, np.float64)
         if items.ndim == 2:
             mean, deviation = values.mean(axis=0), values.std(axis=0)
@@ -113,15 +114,22 @@ class InputLayer(nn.Module):
 
 
 class Model(nn.Module):
-    """A network behind its input layer: raw items in, (n, C) logits out."""
+    """A network behind its input layer: raw items in, (n, C) logits out.
 
-    def __init__(self, inputs: InputLayer, network: nn.Module) -> None:
+    With ``mirror`` (images whose training flips them) predictions are the mean over both sides.
+    """
+
+    def __init__(self, inputs: InputLayer, network: nn.Module, mirror: bool = False) -> None:
         super().__init__()
         self.inputs = inputs
         self.network = network
+        self.mirror = mirror
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.network(self.inputs(x))  # type: ignore[no-any-return]
+        x = self.inputs(x)
+        if self.mirror and not self.training:
+            return (self.network(x) + self.network(x.flip(-1))) / 2
+        return self.network(x)  # type: ignore[no-any-return]
 
 
 def outputs(

@@ -52,6 +52,8 @@ class Problem:
     held_out: float = 0.1
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    # The items on the device already, where many problems share them.
+    resident: Tensor | None = None
 
     @cached_property
     def parts(self) -> tuple[NDArray[Any], NDArray[Any], Pairs, Pairs]:
@@ -83,7 +85,8 @@ class Problem:
         """A fresh model, scaled to the training items."""
         shape = network_shape(self.items)
         network = build_network(self.network, shape, self.n_classes, self.seed)
-        return Model(InputLayer.fit(self.items[self.parts[0]]), network)
+        mirror = len(shape) == 3 and self.recipe_for(joint=True).flip
+        return Model(InputLayer.fit(self.items[self.parts[0]]), network, mirror)
 
     def run(
         self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
@@ -91,13 +94,19 @@ class Problem:
         train, held, _, _ = self.parts
         return TrainingRun(
             model or self.model(),
-            self.items[train],
-            self.items[held],
+            self.take(train),
+            self.take(held),
             objective,
             recipe,
             seed=self.seed,
             device=self.device,
         )
+
+    def take(self, index: NDArray[Any]) -> NDArray[Any] | Tensor:
+        """Some items, from the device where they are there already."""
+        if self.resident is None:
+            return self.items[index]
+        return self.resident[torch.from_numpy(index).to(self.resident.device)]
 
 
 @dataclass(frozen=True)
@@ -203,12 +212,12 @@ def estimate_transition(
     """
     train, held, _, held_pairs = problem.parts
     if anchors == "argmax" or isinstance(anchors, float):
-        logits = logits_of(stage1, problem.items[train], problem.device)
+        logits = logits_of(stage1, problem.take(train), problem.device)
         quantile = anchors if isinstance(anchors, float) else None
         return anchor_transition(logits.softmax(dim=1).cpu().numpy(), quantile)
     if anchors != "counts":
         raise InputError(f"anchors must be 'counts', 'argmax' or a quantile, not {anchors!r}.")
-    logits = logits_of(stage1, problem.items[held], problem.device).cpu()
+    logits = logits_of(stage1, problem.take(held), problem.device).cpu()
     predicted = logits.argmax(dim=1).numpy()
     ids = problem.components[held]
     if problem.pairs.is_consistent() and (ids >= 0).mean() >= COVERAGE:

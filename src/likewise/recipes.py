@@ -17,6 +17,8 @@ class Recipe:
     the decay of the averaged weights (0: none). ``shift`` moves images by up to that many pixels,
     reflected; ``flip`` mirrors them. ``mixup`` is the Beta parameter (0: none). The teacher (joint
     objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`.
+    ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
+    keeps less than half of the perceived classes.
     """
 
     epochs: int = 30
@@ -36,6 +38,7 @@ class Recipe:
     teacher_from: float | None = None
     teacher_temperature: tuple[float, float] = (1.0, 1.0)
     balance: float = 0.0
+    high_noise: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
@@ -89,10 +92,12 @@ JOINT: dict[str, Recipe] = {
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
         teacher_from=0.2, teacher_temperature=(0.5, 0.5),
+        high_noise={"teacher_from": 0.5, "teacher_temperature": (1.0, 0.5)},
     ),
     "vgg8": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
         warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
+        high_noise={"weight_decay": 2e-3},
     ),
 }  # fmt: skip
 JOINT["resnet18"] = JOINT["resnet32"].with_(lr=0.1)
