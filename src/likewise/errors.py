@@ -12,4 +12,4 @@ class InputError(LikewiseError, ValueError):
 
 
 class TrainingError(LikewiseError, RuntimeError):
-    """Training could not go on (a non-finite loss, a lost device); says where and the likely cause."""
+    """Training could not go on (a non-finite loss, a lost device); says where and likely why."""

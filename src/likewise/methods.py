@@ -116,4 +116,4 @@ def warnings_about(fitted: Fitted, logits: NDArray[Any], pairs: Pairs) -> list[s
     return found
 
 
-__all__ = ["METHODS", "BALANCE", "fit", "number_of_classes", "warnings_about"]
+__all__ = ["BALANCE", "METHODS", "fit", "number_of_classes", "warnings_about"]

@@ -7,6 +7,7 @@ Images arrive as (n, channels, H, W), features as (n, d); a network returns (n, 
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +26,7 @@ class MLP(nn.Sequential):
     def __init__(self, n_inputs: int, n_classes: int, hidden: tuple[int, ...] = (128, 128)) -> None:
         sizes = (n_inputs, *hidden)
         layers: list[nn.Module] = [nn.Flatten()]
-        for fan_in, fan_out in zip(sizes, sizes[1:]):
+        for fan_in, fan_out in itertools.pairwise(sizes):
             layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
         super().__init__(*layers, nn.Linear(sizes[-1], n_classes))
 

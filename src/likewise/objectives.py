@@ -40,7 +40,7 @@ class Objective(ABC):
     def score(self, logits: Tensor) -> Tensor:
         """Cost of held-out judgements, from the (h, C) logits of the held-out items."""
 
-    def refine(self, logits: Tensor, progress: float) -> None:
+    def refine(self, logits: Tensor, progress: float) -> None:  # noqa: B027 (most need nothing)
         """After an epoch: whatever is estimated along the way, from held-out logits."""
 
     def tensors(self) -> dict[str, Tensor]:

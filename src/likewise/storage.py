@@ -19,7 +19,7 @@ from torch import nn
 from likewise.atomic import new_folder, write_json
 from likewise.batches import InputLayer, Model
 from likewise.errors import InputError
-from likewise.networks import NETWORKS, MLP, build_network
+from likewise.networks import MLP, NETWORKS, build_network
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
@@ -132,7 +132,8 @@ def _check_fields(about: dict[str, Any], path: Path) -> None:
 
 def _description(classifier: SimilarityClassifier, model: nn.Module) -> dict[str, Any]:
     inputs, network = model.inputs, model.network
-    assert isinstance(inputs, InputLayer) and isinstance(network, nn.Module)
+    assert isinstance(inputs, InputLayer)
+    assert isinstance(network, nn.Module)
     parameters = classifier.get_params(deep=False)
     if isinstance(parameters["network"], nn.Module):
         parameters["network"] = None

@@ -12,7 +12,7 @@ from likewise.errors import InputError
 
 @dataclass(frozen=True)
 class Bound:
-    """Theorem 1, term by term: R(f) - R_n(f) <= complexity + confidence, with probability 1 - delta."""
+    """Theorem 1 by its terms: R(f) - R_n(f) <= complexity + confidence, w. p. 1 - delta."""
 
     complexity: float
     confidence: float

@@ -252,7 +252,8 @@ class TrainingRun:
 
     def _teach(self, plan: EpochPlan, index: Tensor, rows: Tensor) -> Tensor:
         """(n, C) the averaged network's posterior of the class, on another crop."""
-        assert self.averaged is not None and isinstance(self.objective, PerceivedClasses)
+        assert self.averaged is not None
+        assert isinstance(self.objective, PerceivedClasses)
         early, late = self.recipe.teacher_temperature
         start = round((self.recipe.teacher_from or 0.0) * self.recipe.epochs) * self.steps_per_epoch
         done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
