@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from likewise.atomic import replacing
 from likewise.datasets import Dataset
 from likewise.experiments.cells import Cell, plan
 from likewise.experiments.problem import Problems
@@ -96,9 +97,9 @@ def run_chains(
     def finished(outcome: Outcome) -> None:
         result = outcome.result | made_by
         if outcome.cell.method == "mcl":
-            save_weights(outcome.model, outcome.cell.folder(out))
+            save_weights(outcome.fitted.model, outcome.cell.folder(out))
         options = cell_settings(settings, outcome.cell)
-        save_result(out, outcome.cell, result, options, outcome.history)
+        save_result(out, outcome.cell, result, options, outcome.fitted.history)
         if report is not None:
             report(outcome.cell.to_dict() | result)
 
@@ -166,10 +167,9 @@ def save_weights(model: nn.Module, folder: Path) -> None:
     """The weights of a cell that another goes on from."""
     from safetensors.torch import save_file
 
-    folder.mkdir(parents=True, exist_ok=True)
     state = {name: t.detach().cpu().contiguous() for name, t in model.state_dict().items()}
-    save_file(state, folder / "model.safetensors.part")
-    (folder / "model.safetensors.part").replace(folder / "model.safetensors")
+    with replacing(folder / "model.safetensors") as temporary:
+        save_file(state, temporary)
 
 
 def load_weights(folder: Path) -> dict[str, Tensor] | None:

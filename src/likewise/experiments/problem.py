@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from likewise.batches import InputLayer
+from likewise.batches import InputLayer, Model, network_shape
 from likewise.datasets import Dataset
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.experiments.settings import TableSettings
+from likewise.fitting import Problem
 from likewise.matching import confusion
+from likewise.networks import build_network
 from likewise.noise import corrupt_labels, symmetric
+from likewise.objectives import Objective
 from likewise.pairs import Pairs
+from likewise.recipes import Recipe
+from likewise.training import TrainingRun
 
 
 @dataclass(frozen=True)
-class Supervision:
-    """What a method learns from: judgements, complete and consistent, and items on the device.
+class DeviceItems:
+    """The items of a trial on the device, and their scaling: shared by all its cells."""
 
-    ``ids`` (N,) and ``held_ids`` (H,) are the components of the "same" graph over all items, in
-    one numbering: the perceived classes, up to a renumbering.
-    """
-
-    items: Tensor
-    held_items: Tensor
-    pairs: Pairs
-    held_pairs: Pairs
-    ids: NDArray[np.int32]
-    held_ids: NDArray[np.int32]
+    train: Tensor
+    held: Tensor
     inputs: InputLayer
-    n_classes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialProblem(Problem):
+    """A `Problem` whose items are on the device already."""
+
+    shared: DeviceItems
+
+    def model(self) -> Model:
+        network = build_network(self.network, network_shape(self.items), self.n_classes, self.seed)
+        return Model(copy.deepcopy(self.shared.inputs), network)
+
+    def run(
+        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
+    ) -> TrainingRun:
+        return TrainingRun(
+            model or self.model(),
+            self.shared.train,
+            self.shared.held,
+            objective,
+            recipe,
+            seed=self.seed,
+            device=self.device,
+        )
 
 
 @dataclass(frozen=True)
@@ -74,55 +95,60 @@ def _real_noise(
     return perceived, counts / counts.sum(axis=1, keepdims=True)
 
 
-def _class_of_id(ids: NDArray[np.int32], z: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
-    """(C,) the perceived class behind each id; ids that no item has take the classes left over."""
-    present, first = np.unique(ids, return_index=True)
-    named = np.full(n_classes, -1, np.int64)
-    named[present] = z[first]
-    named[named < 0] = np.setdiff1d(np.arange(n_classes), named)
-    return named
-
-
 class Problems:
     """Makes the problems of a table's cells, sharing items on the device between them."""
 
     def __init__(self, dataset: Dataset, settings: TableSettings, device: torch.device) -> None:
         self.dataset, self.settings, self.device = dataset, settings, device
         self._test = torch.from_numpy(dataset.test_x).to(device)
-        self._items: dict[int, tuple[Tensor, Tensor, InputLayer]] = {}
+        self._shared: dict[int, DeviceItems] = {}
 
-    def __call__(self, cell: Cell) -> tuple[Supervision, Truth]:
+    def __call__(self, cell: Cell) -> tuple[TrialProblem, Truth]:
         """The problem of a cell: the same for all methods of a trial at one noise level."""
         z, transition = perceived_classes(self.dataset, cell)
         chosen = self._chosen(cell.trial)
-        pairs = Pairs.from_labels(z[chosen])
-        rng = np.random.default_rng([cell.trial, 0])
-        train, held, train_pairs, held_pairs = pairs.split(self.settings.held_out, rng)
-        items, held_items, inputs = self._on_device(cell.trial, chosen[train], chosen[held])
-        ids = pairs.components()
-        supervision = Supervision(
-            *(items, held_items, train_pairs, held_pairs, ids[train], ids[held], inputs),
-            n_classes=self.dataset.n_classes,
+        items, z = self.dataset.train_x[chosen], z[chosen]
+        base = Problem(
+            *(items, Pairs.from_labels(z), self.dataset.n_classes, self.settings.network),
+            held_out=self.settings.held_out,
+            seed=cell.trial,
         )
-        named = _class_of_id(ids, z[chosen], self.dataset.n_classes)
-        return supervision, Truth(self._test, self.dataset.test_y, transition, named)
+        problem = TrialProblem(
+            *(items, base.pairs, base.n_classes, base.network),
+            recipe=self.settings.recipe(cell.method),
+            held_out=base.held_out,
+            seed=base.seed,
+            device=self.device,
+            shared=self._on_device(base),
+        )
+        named = class_of_id(problem.components, z, problem.n_classes)
+        return problem, Truth(self._test, self.dataset.test_y, transition, named)
 
-    def _chosen(self, trial: int) -> NDArray[np.int64]:
+    def _chosen(self, trial: int) -> NDArray[np.int64] | slice:
         n = len(self.dataset.train_x)
         if self.settings.items is None or self.settings.items >= n:
-            return np.arange(n)
+            return slice(None)
         rng = np.random.default_rng([trial, 2])
         return np.sort(rng.permutation(n)[: self.settings.items])
 
-    def _on_device(
-        self, trial: int, train: NDArray[Any], held: NDArray[Any]
-    ) -> tuple[Tensor, Tensor, InputLayer]:
+    def _on_device(self, problem: Problem) -> DeviceItems:
         # The split depends on the trial alone, so all noise levels and methods share these.
-        if trial not in self._items:
-            x = self.dataset.train_x
-            self._items[trial] = (
-                torch.from_numpy(x[train]).to(self.device),
-                torch.from_numpy(x[held]).to(self.device),
-                InputLayer.fit(x[train]),
+        trial = problem.seed
+        if trial not in self._shared:
+            train, held, _, _ = problem.parts
+            train_items = problem.items[train]
+            self._shared[trial] = DeviceItems(
+                torch.from_numpy(train_items).to(self.device),
+                torch.from_numpy(problem.items[held]).to(self.device),
+                InputLayer.fit(train_items),
             )
-        return self._items[trial]
+        return self._shared[trial]
+
+
+def class_of_id(ids: NDArray[np.int32], z: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+    """(C,) the perceived class behind each id; ids that no item has take the classes left over."""
+    present, first = np.unique(ids[ids >= 0], return_index=True)
+    named = np.full(n_classes, -1, np.int64)
+    named[present] = z[ids >= 0][first]
+    named[named < 0] = np.setdiff1d(np.arange(n_classes), named)
+    return named

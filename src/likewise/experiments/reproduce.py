@@ -7,12 +7,13 @@ from pathlib import Path
 
 import torch
 
+from likewise.atomic import write_text
 from likewise.datasets import load
 from likewise.errors import InputError
 from likewise.experiments.figures import write_figures
 from likewise.experiments.grid import run_table
 from likewise.experiments.settings import TABLES, TableSettings, load_settings
-from likewise.experiments.store import Result, load_results, write_collected, write_text
+from likewise.experiments.store import Result, load_results, write_collected
 from likewise.experiments.summary import Summary, summarise
 from likewise.experiments.tables import render
 from likewise.training import choose_device

@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from likewise.atomic import write_json, write_text
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 
@@ -20,26 +19,6 @@ COLUMNS = (
     *("epochs", "seconds", "device", "commit"),
 )
 Result = dict[str, Any]
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write whole or not at all: to a temporary name beside it, then moved into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=1, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> Any:
@@ -94,7 +73,8 @@ def load_history(out: Path, cell: Cell) -> list[dict[str, float]]:
     if not path.is_file():
         return []
     with open(path, encoding="utf-8", newline="") as file:
-        return [{k: float(v) for k, v in row.items() if v != ""} for row in csv.DictReader(file)]
+        rows = list(csv.DictReader(file))
+    return [{k: float(v) for k, v in row.items() if v and k != "method"} for row in rows]
 
 
 def load_results(out: Path) -> list[Result]:
