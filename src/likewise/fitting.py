@@ -85,8 +85,7 @@ class Problem:
         """A fresh model, scaled to the training items."""
         shape = network_shape(self.items)
         network = build_network(self.network, shape, self.n_classes, self.seed)
-        mirror = len(shape) == 3 and self.recipe_for(joint=True).flip
-        return Model(InputLayer.fit(self.items[self.parts[0]]), network, mirror)
+        return Model(InputLayer.fit(self.items[self.parts[0]]), network)
 
     def run(
         self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
@@ -183,7 +182,9 @@ def joint_program(problem: Problem, transition: FloatMatrix | None = None) -> Me
         )
     matrix = None if transition is None else torch.as_tensor(transition, dtype=torch.float32)
     objective = PerceivedClasses(ids[train], ids[held], problem.n_classes, problem.device, matrix)
-    run = yield problem.run(objective, problem.recipe_for(joint=True))
+    recipe, model = problem.recipe_for(joint=True), problem.model()
+    model.mirror = recipe.flip and problem.items.ndim > 2
+    run = yield problem.run(objective, recipe, model)
     learned = run.best_objective["transition"].cpu().double().numpy()
     return finish(run, "joint", learned)
 
