@@ -222,7 +222,7 @@ def test_a_missing_column_names_those_that_are_there(tmp_path: Path, suffix: str
         path.write_text("left,other,answer\n0,1,1\n")
     else:
         pq.write_table(pa.table({"left": [0], "other": [1], "answer": [1]}), path)
-    with pytest.raises(InputError, match="lacks the columns right, same; .* left, other, answer"):
+    with pytest.raises(InputError, match=r"lacks the columns right, same; .* left, other, answer"):
         read_pairs(path)
     with pytest.raises(InputError, match="lacks the column person"):
         read_pairs(path, right="other", same="answer", annotator="person")
@@ -269,7 +269,7 @@ def test_a_missing_file_and_an_unknown_format(tmp_path: Path) -> None:
         read_pairs(tmp_path)
     with pytest.raises(InputError, match="format must be one of pairs, splink"):
         read_pairs(write(tmp_path / "p.csv", "left,right,same\n0,1,1\n"), format="excel")
-    with pytest.raises(InputError, match="p.csv is a table, but dedupe writes JSON"):
+    with pytest.raises(InputError, match=r"p\.csv is a table, but dedupe writes JSON"):
         read_pairs(tmp_path / "p.csv", format="dedupe")
 
 
@@ -299,7 +299,7 @@ class TestSqlite:
             read_pairs(path, table="third")
 
     def test_no_table_has_the_columns(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no table with the columns .* notes: text"):
+        with pytest.raises(InputError, match=r"no table with the columns .* notes: text"):
             read_pairs(self.make(tmp_path / "p.db"))
 
     def test_a_bad_answer(self, tmp_path: Path) -> None:

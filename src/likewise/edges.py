@@ -17,10 +17,11 @@ BoolArray = NDArray[np.bool_]
 CHUNK = 1 << 23
 
 
-def chunks(length: int, size: int = CHUNK) -> Iterator[slice]:
-    """Slices that cover ``range(length)``."""
-    for start in range(0, length, size):
-        yield slice(start, min(start + size, length))
+def chunks(length: int, size: int | None = None) -> Iterator[slice]:
+    """Slices that cover ``range(length)``, of ``CHUNK`` by default."""
+    step = CHUNK if size is None else size
+    for start in range(0, length, step):
+        yield slice(start, min(start + step, length))
 
 
 def components(left: IndexArray, right: IndexArray, n_items: int) -> NDArray[np.int32]:
