@@ -7,7 +7,8 @@ explicit pairs, ``..._pairs(p_left (m, C), p_right (m, C), same (m,), weight (m,
 weighted mean over the answered pairs: what has no answer costs nothing.
 
 The pairs are never enumerated: an inner product for every pair is one matrix product, so nothing
-larger than (n, n) is held. Half precision is raised to single first, autocast or not.
+larger than (n, n) is held. Half precision is raised to single first, autocast or not, and the
+gradients that go back into float16 are kept within its range.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor
 # floor of s is as low as 1/s stays finite, so that the gradient of a badly wrong pair survives;
 # 1 - s is known only to the rounding of s.
 _SAME_FLOOR = {torch.float32: 1e-30, torch.float64: 1e-200}
+_HALF_LIMIT = torch.finfo(torch.float16).max / 4
 
 
 def perceived(p: Tensor, transition: Tensor) -> Tensor:
@@ -102,6 +104,7 @@ def similarity_cross_entropy(
     similarity: Tensor, same: Tensor, weight: Tensor | None = None
 ) -> Tensor:
     """Weighted mean cross-entropy of answers against predicted similarities, any shape."""
+    similarity = _full(similarity)
     answer = same.to(similarity.dtype)
     log_same = similarity.clamp_min(_SAME_FLOOR[similarity.dtype]).log()
     log_different = (1 - similarity).clamp_min(torch.finfo(similarity.dtype).eps).log()
@@ -141,4 +144,11 @@ def _weighted_mean(cost: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _full(p: Tensor) -> Tensor:
-    return p if p.dtype in _SAME_FLOOR else p.float()
+    if p.dtype in _SAME_FLOOR:
+        return p
+    full = p.float()
+    if p.dtype == torch.float16 and full.requires_grad:
+        # The derivative 1/s of a badly wrong pair is past what float16 holds; infinite, it would
+        # come out of the softmax behind it as NaN.
+        full.register_hook(lambda gradient: gradient.clamp(-_HALF_LIMIT, _HALF_LIMIT))
+    return full

@@ -1,0 +1,24 @@
+"""One thread a process: results do not depend on the machine, and workers do not fight for cores."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+torch.set_num_threads(1)
+# No deadlines: a shared machine is slow at times, and that is no failure.
+settings.register_profile(
+    "likewise",
+    deadline=None,
+    max_examples=40,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile("likewise")
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    """A seeded source of random tensors."""
+    return torch.Generator().manual_seed(0)
