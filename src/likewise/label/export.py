@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from pathlib import Path
 from typing import IO, Any
 
+from likewise.atomic import replacing
 from likewise.errors import InputError
 from likewise.label.database import COLUMNS, read_judgements
 
@@ -26,16 +26,8 @@ def export_judgements(path: str | Path, out: str | Path) -> int:
         raise InputError(f"{out.name} must end in .csv or .parquet, to say what to write.")
     if not out.parent.is_dir():
         raise InputError(f"the folder {out.parent} does not exist; make it first.")
-    # Written beside the target and moved into place: nobody ever sees half a file.
-    temporary = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            writers[out.suffix](columns, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(out) as temporary, temporary.open("wb") as file:
+        writers[out.suffix](columns, file)
     return len(columns["same"])
 
 

@@ -22,39 +22,41 @@ class BoundedProtocol(H11Protocol):
     request_seconds = REQUEST_SECONDS
     max_per_address = MAX_PER_ADDRESS
     _deadline: asyncio.TimerHandle | None = None
+    _waiting_for_client = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         address = self.client[0] if self.client else ""
-        others = (getattr(other, "client", None) for other in self.connections)
-        if sum(client is not None and client[0] == address for client in others) > (
-            self.max_per_address
-        ):
+        clients = (getattr(other, "client", None) for other in self.connections)
+        held = sum(client is not None and client[0] == address for client in clients)
+        if held > self.max_per_address:
             transport.abort()
             return
-        self._start_deadline()
+        self._set_deadline()
 
     def data_received(self, data: bytes) -> None:
-        if self._deadline is None:
-            self._start_deadline()
+        if not self._waiting_for_client:  # the first byte of a request; later ones buy no time
+            self._waiting_for_client = True
+            self._set_deadline()
         super().data_received(data)
 
     def on_response_complete(self) -> None:
-        self._stop_deadline()
-        super().on_response_complete()
+        super().on_response_complete()  # which may begin with a request that was sent ahead
+        self._waiting_for_client = not self.cycle.response_complete
+        self._set_deadline()  # for that one, or for reading what is left of this answer
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_deadline()
-        super().connection_lost(exc)
-
-    def timeout_keep_alive_handler(self) -> None:
-        # Not close(), which would wait for a client that never reads the rest of its answer.
-        self.transport.abort()
-
-    def _start_deadline(self) -> None:
-        self._deadline = self.loop.call_later(self.request_seconds, self.transport.abort)
-
-    def _stop_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-            self._deadline = None
+        super().connection_lost(exc)
+
+    def _set_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = self.loop.call_later(self.request_seconds, self._check)
+
+    def _check(self) -> None:
+        """At the deadline: an idle connection is fine (uvicorn closes it), any other is ended."""
+        # Not close(), which would wait for a client that never reads the rest of its answer.
+        if self._waiting_for_client or self.transport.get_write_buffer_size() > 0:
+            self.transport.abort()

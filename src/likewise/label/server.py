@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import uvicorn
+from starlette.applications import Starlette
 
 from likewise.errors import InputError
 from likewise.label.app import QUESTION, create_app
@@ -62,7 +63,7 @@ def serve(
             suggester=suggester,
         )
         url = _link(host, listener.getsockname()[1], token)
-        server = uvicorn.Server(_config(app))
+        server = uvicorn.Server(server_config(app))
         announce(url)
         if open_browser:
             _open_soon(url)
@@ -72,10 +73,13 @@ def serve(
         listener.close()
 
 
-def _config(app: object) -> uvicorn.Config:
+def server_config(
+    app: Starlette, protocol: type[BoundedProtocol] = BoundedProtocol
+) -> uvicorn.Config:
+    """uvicorn with limits on connections and their time, and with nothing that it need not tell."""
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]
-        http=BoundedProtocol,
+        app,
+        http=protocol,
         ws="none",
         limit_concurrency=MAX_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
