@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import secrets
@@ -46,6 +47,13 @@ def new_folder(path: Path) -> Iterator[Path]:
         _sync(path.parent)
     finally:
         _remove(temporary)
+
+
+def remove_leftovers(folder: Path, prefix: str) -> None:
+    """Remove temporary files and folders that a killed process left beside ``prefix``...."""
+    if folder.is_dir():
+        for path in folder.glob(f".{glob.escape(prefix)}*.tmp"):
+            _remove(path)
 
 
 def check_vacant(path: Path) -> None:

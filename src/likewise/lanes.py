@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import torch
 
+from likewise.checkpoints import Checkpoints
 from likewise.training import TrainingRun
 
 Result = TypeVar("Result")
@@ -22,14 +23,26 @@ Program = Generator[TrainingRun, TrainingRun, Result]
 
 
 def run_one(
-    program: Program[Result], progress: Callable[[dict[str, float]], None] | None = None
+    program: Program[Result],
+    progress: Callable[[dict[str, float]], None] | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Result:
-    """Drive one program to its end."""
+    """Drive one program to its end.
+
+    With ``checkpoints``, a program that was cut short goes on where it was: it is run again from
+    its beginning, and the training runs it yields come back as they were left.
+    """
+    stage = 0
     try:
         run = next(program)
         while True:
-            run.train(progress)
-            run = program.send(run)
+            run.name = run.name or f"stage-{stage}"
+            if checkpoints is None:
+                run.train(progress)
+            else:
+                checkpoints.resume(run)
+                run.train(progress, checkpoints.after_epoch)
+            run, stage = program.send(run), stage + 1
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
 
@@ -40,17 +53,19 @@ class _Lane:
     program: Program[object]
     run: TrainingRun
     steps_left: int = 0
+    stage: int = 0
 
 
 def run_together(
     programs: Iterable[Program[Result]],
     lanes: int,
     finished: Callable[[int, Result], None] | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Result]:
     """Results of all programs, in order, at most ``lanes`` of them under way at a time.
 
     ``finished(position, result)`` is told of each as it ends, so that nothing is lost if a later
-    one fails.
+    one fails. ``checkpoints`` are as in `run_one`.
     """
     waiting = deque(enumerate(programs))
     results: dict[int, Result] = {}
@@ -65,17 +80,21 @@ def run_together(
         while waiting and len(active) < lanes:
             position, program = waiting.popleft()
             try:
-                active.append(_Lane(position, program, next(program)))
+                lane = _Lane(position, program, next(program))
             except StopIteration as stop:
                 end(position, stop.value)
+            else:
+                _resume(lane, checkpoints)
+                active.append(lane)
 
     start()
     while active:
         for lane in list(active):
-            if not _advance(lane):
+            if not (lane.run.finished or _advance(lane, checkpoints)):
                 continue
             try:
-                lane.run = lane.program.send(lane.run)
+                lane.run, lane.stage = lane.program.send(lane.run), lane.stage + 1
+                _resume(lane, checkpoints)
             except StopIteration as stop:
                 active.remove(lane)
                 end(lane.position, stop.value)
@@ -83,7 +102,14 @@ def run_together(
     return [results[position] for position in sorted(results)]
 
 
-def _advance(lane: _Lane) -> bool:
+def _resume(lane: _Lane, checkpoints: Checkpoints | None) -> None:
+    run = lane.run
+    run.name = run.name or f"program-{lane.position}-stage-{lane.stage}"
+    if checkpoints is not None:
+        checkpoints.resume(run)
+
+
+def _advance(lane: _Lane, checkpoints: Checkpoints | None) -> bool:
     """One step of a lane's run; True when the run is finished."""
     run = lane.run
     with run.on_stream():
@@ -94,6 +120,8 @@ def _advance(lane: _Lane) -> bool:
         lane.steps_left -= 1
         if lane.steps_left == 0:
             run.end_epoch()
+            if checkpoints is not None:
+                checkpoints.after_epoch(run)
     if not run.finished:
         return False
     if run.stream is not None:

@@ -17,6 +17,8 @@ class Recipe:
     the decay of the averaged weights (0: none). ``shift`` moves images by up to that many pixels,
     reflected; ``flip`` mirrors them. ``mixup`` is the Beta parameter (0: none). The teacher (joint
     objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`.
+    ``nonfinite`` says what a batch with a loss or gradient that is not finite does: "stop", or
+    "skip" it and count.
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.
     """
@@ -39,6 +41,7 @@ class Recipe:
     teacher_temperature: tuple[float, float] = (1.0, 1.0)
     balance: float = 0.0
     high_noise: dict[str, Any] | None = None
+    nonfinite: str = "stop"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
@@ -48,6 +51,7 @@ class Recipe:
             "batch_size must be at least 2": self.batch_size < 2,
             "optimizer must be 'adam' or 'sgd'": self.optimizer not in ("adam", "sgd"),
             "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
+            "nonfinite must be 'stop' or 'skip'": self.nonfinite not in ("stop", "skip"),
             "lr must be positive": not self.lr > 0,
             "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,

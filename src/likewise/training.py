@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from likewise.batches import EpochPlan, logits_of, take
 from likewise.errors import InputError, TrainingError
+from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.recipes import Recipe
 
@@ -51,6 +53,7 @@ class TrainingRun:
     items, held_items : training and held-out items, as they came
     objective, recipe : what to minimise, and how
     seed : decides order, crops, flips and mixing of every epoch
+    name : what its checkpoints are called; "" where the driver is to number them
     capture : replay CUDA graphs; None tries and falls back to plain steps where it is impossible
     """
 
@@ -63,11 +66,13 @@ class TrainingRun:
         recipe: Recipe,
         *,
         seed: int = 0,
+        name: str = "",
         device: torch.device | None = None,
         capture: bool | None = None,
     ) -> None:
-        self.device = device or torch.device("cpu")
+        self.device, self.name = device or torch.device("cpu"), name
         self.objective, self.recipe, self.seed = objective, recipe, seed
+        self.planned, self.adapted = recipe, False  # the recipe may change on the way
         self.items, self.held_items = (
             on_device(items, self.device),
             on_device(held_items, self.device),
@@ -89,13 +94,16 @@ class TrainingRun:
         self.epoch = 0
         self.step_index = torch.zeros(1, dtype=torch.int64, device=self.device)  # in this epoch
         self.global_step = torch.zeros(1, dtype=torch.int64, device=self.device)
-        self.loss_sum = torch.zeros((), device=self.device)
+        self.losses = torch.zeros(self.steps_per_epoch, device=self.device)  # of this epoch
+        self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)  # in this epoch
         self.best_score = torch.full((), math.inf, device=self.device)
         self.best_epoch = torch.zeros((), dtype=torch.int64, device=self.device)
         self.best = [t.detach().clone() for t in self._state()]
         self.best_objective = {k: t.detach().clone() for k, t in objective.tensors().items()}
         self._records: list[tuple[int, Tensor, Tensor]] = []
         self.history: list[dict[str, float]] = []
+        self.seconds_before = 0.0  # spent on this run before it was resumed
+        self._started: float | None = None
         self._plan: EpochPlan | None = None
         self._graph: torch.cuda.CUDAGraph | None = None
         self._graph_taught: bool | None = None
@@ -111,6 +119,7 @@ class TrainingRun:
 
     def begin_epoch(self) -> None:
         """Draw the epoch's plan and, on a GPU, capture the step if it has changed."""
+        self._started = self._started or time.perf_counter()
         forwards = len(
             self.objective.items_of(torch.zeros(self.batch, dtype=torch.int64, device=self.device))
         )
@@ -122,7 +131,7 @@ class TrainingRun:
         else:
             self._plan.copy_(plan)
         self.step_index.zero_()
-        self.loss_sum.zero_()
+        self.skipped.zero_()
         if self.recipe.high_noise and self.epoch == round(ADAPT_AT * self.recipe.epochs):
             self._adapt()
         if self._capture and self._graph_taught is not self.taught:
@@ -151,16 +160,19 @@ class TrainingRun:
                 kept.copy_(torch.where(better, now.detach(), kept))
             self.best_score = torch.where(better, score, self.best_score)
             self.best_epoch = torch.where(better, self.epoch, self.best_epoch)
-        self._records.append((self.epoch, self.loss_sum / self.steps_per_epoch, score))
+        self._records.append((self.epoch, epoch_figures(self.losses, self.skipped), score))
         self.epoch += 1
         if len(self._records) > 1:  # the epoch before is done by now: reading it costs no waiting
             self._read(self._records.pop(0))
         if self.finished:
-            while self._records:
-                self._read(self._records.pop(0))
+            self.settle()
 
-    def train(self, progress: Callable[[dict[str, float]], None] | None = None) -> None:
-        """All remaining epochs of this run alone."""
+    def train(
+        self,
+        progress: Callable[[dict[str, float]], None] | None = None,
+        checkpoint: Callable[[TrainingRun], None] | None = None,
+    ) -> None:
+        """All remaining epochs of this run alone; ``checkpoint`` is called after each."""
         with self.on_stream():
             while not self.finished:
                 self.begin_epoch()
@@ -169,6 +181,8 @@ class TrainingRun:
                 self.end_epoch()
                 if progress is not None and self.history:
                     progress(self.history[-1])
+                if checkpoint is not None:
+                    checkpoint(self)
         if self.stream is not None:
             self.stream.synchronize()
 
@@ -203,11 +217,13 @@ class TrainingRun:
 
     def _adapt(self) -> None:
         """Change the recipe if the noise estimated so far is high; waits for the device, once."""
-        changes = self.recipe.high_noise or {}
         transition = self.objective.tensors().get("transition")
-        if transition is None or float(transition.diagonal().mean()) >= 0.5:
-            return
-        self.recipe = self.recipe.with_(**changes)
+        if transition is not None and float(transition.diagonal().mean()) < 0.5:
+            self._change_recipe()
+
+    def _change_recipe(self) -> None:
+        self.adapted = True
+        self.recipe = self.recipe.with_(**(self.recipe.high_noise or {}))
         for group in self.optimizer.param_groups:
             group["weight_decay"] = self.recipe.weight_decay
         self._graph = self._graph_taught = None
@@ -217,11 +233,17 @@ class TrainingRun:
     def _eager_step(self) -> None:
         self._set_rate()
         self.optimizer.zero_grad(set_to_none=True)
+        skips = self.recipe.nonfinite == "skip"
+        buffers = [b for b in self.model.buffers() if b.is_floating_point()] if skips else []
+        before = [b.clone() for b in buffers]
         loss = self._loss()
         loss.backward()  # type: ignore[no-untyped-call]
+        if skips:
+            gradients = [p.grad for p in self._parameters if p.grad is not None]
+            self.skipped += drop_batch(loss, gradients, buffers, before)
         self.optimizer.step()
         with torch.no_grad():
-            self.loss_sum += loss.detach()
+            self.losses.index_copy_(0, self.step_index, loss.detach().float().reshape(1))
             if self.averaged is not None:
                 self._average()
             self.step_index += 1
@@ -331,6 +353,45 @@ class TrainingRun:
                 else:  # optimiser state that did not exist then starts from zero
                     tensor.zero_()
 
+    def settle(self) -> None:
+        """Wait for the figures of the epochs so far, so that history holds them all."""
+        while self._records:
+            self._read(self._records.pop(0))
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on this run, with that before it was resumed."""
+        now = 0.0 if self._started is None else time.perf_counter() - self._started
+        return self.seconds_before + now
+
+    def resume(
+        self,
+        state: dict[str, Tensor],
+        epoch: int,
+        history: list[dict[str, float]],
+        *,
+        adapted: bool = False,
+        seconds: float = 0.0,
+    ) -> None:
+        """Go on from the snapshot that a run of the same kind made after ``epoch`` epochs."""
+        for name, tensor in state.items():
+            if name.startswith("optimizer."):  # a fresh optimiser has no state to copy into
+                k, key = name.removeprefix("optimizer.").split(".", 1)
+                self.optimizer.state[self._parameters[int(k)]][key] = tensor.to(self.device)
+        self.restore(state)
+        self.epoch, self.history = epoch, [dict(row) for row in history]
+        self._records, self.seconds_before = [], seconds
+        if adapted:
+            self._change_recipe()
+
+    def is_optimizer_state(self, name: str, tensor: Tensor) -> bool:
+        """Whether a tensor of that name and shape can be part of this run's optimiser."""
+        head, _, rest = name.partition(".")
+        k, _, key = rest.partition(".")
+        if head != "optimizer" or not k.isdecimal() or int(k) >= len(self._parameters) or not key:
+            return False
+        return tensor.ndim == 0 or tensor.shape == self._parameters[int(k)].shape
+
     def _named_state(self) -> dict[str, Tensor]:
         state = {f"model.{name}": t for name, t in self.model.state_dict().items()}
         if self.averaged is not None:
@@ -342,7 +403,7 @@ class TrainingRun:
             for name, value in self.optimizer.state.get(parameter, {}).items():
                 if isinstance(value, Tensor):
                     state[f"optimizer.{k}.{name}"] = value
-        counters = ("step_index", "global_step", "loss_sum", "best_score", "best_epoch")
+        counters = ("step_index", "global_step", "losses", "skipped", "best_score", "best_epoch")
         return state | {f"run.{name}": getattr(self, name) for name in counters}
 
     def _state(self) -> list[Tensor]:
@@ -350,17 +411,22 @@ class TrainingRun:
         return list(module.state_dict().values())
 
     def _read(self, record: tuple[int, Tensor, Tensor]) -> None:
-        epoch, loss, score = record
-        row = {"epoch": epoch, "loss": float(loss), "held_out": float(score)}
+        epoch, figures, score = record
+        mean, mean_finite, skipped, first_bad = figures.tolist()
+        skips = self.recipe.nonfinite == "skip"
+        row = {"epoch": epoch, "loss": mean_finite if skips else mean, "held_out": float(score)}
         row["lr"] = float(
             self._rates[min((epoch + 1) * self.steps_per_epoch, self.total_steps) - 1]
         )
+        if skips:
+            row["skipped"] = skipped
         self.history.append(row)
-        if not math.isfinite(row["loss"]):
-            raise TrainingError(
-                f"the loss became {row['loss']} in epoch {epoch}; a lower learning rate than "
-                f"{self.recipe.lr} usually helps, or items on a smaller scale."
-            )
+        wrong = complaint(
+            *(epoch, row["loss"], row["held_out"]),
+            *(int(first_bad), self.steps_per_epoch, self.recipe.lr),
+        )
+        if wrong is not None:
+            raise TrainingError(wrong)
 
     def _require_plan(self) -> EpochPlan:
         if self._plan is None:
