@@ -1,4 +1,4 @@
-"""One thread a process: results do not depend on the machine, and workers do not fight for cores."""
+"""One thread a process: results do not depend on the machine, and workers share the cores."""
 
 from __future__ import annotations
 

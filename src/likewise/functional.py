@@ -150,5 +150,9 @@ def _full(p: Tensor) -> Tensor:
     if p.dtype == torch.float16 and full.requires_grad:
         # The derivative 1/s of a badly wrong pair is past what float16 holds; infinite, it would
         # come out of the softmax behind it as NaN.
-        full.register_hook(lambda gradient: gradient.clamp(-_HALF_LIMIT, _HALF_LIMIT))
+        full.register_hook(_within_half)  # type: ignore[no-untyped-call]
     return full
+
+
+def _within_half(gradient: Tensor) -> Tensor:
+    return gradient.clamp(-_HALF_LIMIT, _HALF_LIMIT)

@@ -38,7 +38,8 @@ def best_matching(counts: ArrayLike) -> IntArray:
 
 def matched_accuracy(predicted: ArrayLike, truth: ArrayLike) -> float:
     """Accuracy under the best one-to-one matching of predicted to true classes."""
-    counts = confusion(predicted, truth)
+    # Codes, not the classes themselves: those may be any numbers or names.
+    counts = confusion(_codes(predicted, "predicted"), _codes(truth, "truth"))
     if not counts.size:
         raise InputError("accuracy needs at least one item.")
     rows, columns = linear_sum_assignment(counts, maximize=True)
@@ -53,9 +54,10 @@ def names_by_majority(
     Returns the (C,) names and the (C, names) counts behind them. The matching is one to one where
     there are enough names; a learned class that no named item falls into is called "class k".
     """
-    given = np.asarray(names)
-    distinct, codes = np.unique(given, return_inverse=True)
-    counts = confusion(_labels(predicted, "predicted"), codes, None)
+    distinct, codes = np.unique(np.asarray(names), return_inverse=True)
+    if not len(distinct):
+        raise InputError("naming classes needs at least one item of known class.")
+    counts = confusion(predicted, codes)
     padded = np.zeros((n_classes, len(distinct)), np.int64)
     padded[: len(counts)] = counts
     match = best_matching(padded)
@@ -97,12 +99,18 @@ def reorder_transition(
     return ordered
 
 
-def _labels(values: ArrayLike, name: str) -> IntArray:
+def _codes(values: ArrayLike, name: str) -> IntArray:
+    """Classes of any kind as numbers from 0, in their own order."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(f"{name} must be (N,), one class an item, but has shape {array.shape}.")
-    if array.dtype.kind not in "iub":
-        array = np.unique(array, return_inverse=True)[1]
+    return np.unique(array, return_inverse=True)[1].astype(np.int64)
+
+
+def _labels(values: ArrayLike, name: str) -> IntArray:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "iub":
+        return _codes(array, name)
     if len(array) and array.min() < 0:
         raise InputError(f"{name} must be class numbers from 0, but holds {array.min()}.")
     return array.astype(np.int64)

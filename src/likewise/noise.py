@@ -31,7 +31,10 @@ def pair_flip(n_classes: int, rate: float) -> FloatMatrix:
 
 def check_transition(transition: ArrayLike, n_classes: int | None = None) -> FloatMatrix:
     """T as a float64 copy, or an `InputError` that says why it is no transition matrix."""
-    matrix = np.array(transition, dtype=np.float64)
+    try:
+        matrix = np.array(transition, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("a transition matrix must hold numbers, (C, C) of them.") from None
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"a transition matrix must be square, but has shape {matrix.shape}.")
     if n_classes is not None and len(matrix) != n_classes:
