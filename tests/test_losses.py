@@ -50,13 +50,13 @@ def test_the_transition_layer_is_part_of_a_model(batch):
     )
     model = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1), layer)
     assert "2.transition" in model.state_dict()
-    assert not [p for p in layer.parameters()]  # T is given, not learned
+    assert not list(layer.parameters())  # T is given, not learned
     assert model.double()[2].transition.dtype == torch.float64
 
 
 @pytest.mark.parametrize("module", [lw.NoiseTransition, lw.MNSLoss])
 def test_a_matrix_that_is_none_is_refused(module):
-    with pytest.raises(lw.InputError, match="row 1 sums to 0.9"):
+    with pytest.raises(lw.InputError, match=r"row 1 sums to 0.9"):
         module([[1.0, 0.0], [0.5, 0.4]])
-    with pytest.raises(lw.InputError, match="square"):
+    with pytest.raises(lw.InputError, match=r"square"):
         module([[1.0, 0.0]])

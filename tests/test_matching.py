@@ -106,13 +106,13 @@ def test_labels_that_do_not_fit(predicted, truth, message):
 
 
 def test_accuracy_says_what_does_not_fit():
-    with pytest.raises(InputError, match="^accuracy needs at least one item"):
+    with pytest.raises(InputError, match=r"^accuracy needs at least one item"):
         matched_accuracy([], [])
-    with pytest.raises(InputError, match="^there are 1 predictions but 2 true"):
+    with pytest.raises(InputError, match=r"^there are 1 predictions but 2 true"):
         matched_accuracy([0], [0, 1])
-    with pytest.raises(InputError, match="^truth must be"):
+    with pytest.raises(InputError, match=r"^truth must be"):
         matched_accuracy([0], [[0]])
-    with pytest.raises(InputError, match="^predicted must be"):
+    with pytest.raises(InputError, match=r"^predicted must be"):
         matched_accuracy([[0]], [0])
 
 
@@ -164,9 +164,9 @@ def test_whole_numbers_stay_numbers_where_each_class_has_one():
 
 
 def test_naming_needs_an_item_and_one_name_each():
-    with pytest.raises(InputError, match="^naming classes needs at least one item"):
+    with pytest.raises(InputError, match=r"^naming classes needs at least one item"):
         names_by_majority([], [], 3)
-    with pytest.raises(InputError, match="2 predictions but 1"):
+    with pytest.raises(InputError, match=r"2 predictions but 1"):
         names_by_majority([0, 1], ["cat"], 3)
 
 

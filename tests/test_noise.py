@@ -52,7 +52,7 @@ def test_symmetric_noise_favours_no_class(n_classes, rate):
 
 @pytest.mark.parametrize("build", [symmetric, pair_flip])
 def test_noise_that_cannot_be_is_refused(build):
-    with pytest.raises(InputError, match="^noise between classes needs at least two .* not 1.$"):
+    with pytest.raises(InputError, match=r"^noise between classes needs at least two .* not 1.$"):
         build(1, 0.1)
     for rate in (-0.01, 1.01, float("nan")):
         with pytest.raises(InputError, match=f"^a noise rate must lie .* but is {rate}"):
@@ -79,9 +79,9 @@ def test_rounding_is_mended_but_not_more():
     np.testing.assert_allclose(check_transition(nearly).sum(axis=1), 1, atol=1e-15)
     np.testing.assert_allclose(check_transition(nearly)[1], [0.3, 0.7])
     np.testing.assert_array_equal(nearly[0], [0.90005, 0.1])  # the caller's own stays as it was
-    with pytest.raises(InputError, match="row 0 sums to 1.0003"):
+    with pytest.raises(InputError, match=r"row 0 sums to 1.0003"):
         check_transition([[0.9003, 0.1], [0.3, 0.7]])
-    with pytest.raises(InputError, match="row 1 sums to 0.9998"):
+    with pytest.raises(InputError, match=r"row 1 sums to 0.9998"):
         check_transition([[0.9, 0.1], [0.3, 0.6998]])
 
 
@@ -109,7 +109,7 @@ def test_the_transpose_is_refused():
     """Columns that sum to 1 are the peers' convention, and would be a silent error here."""
     columns_sum_to_one = np.array([[0.9, 0.3], [0.1, 0.7]])
     check_transition(columns_sum_to_one.T)
-    with pytest.raises(InputError, match="row: true class"):
+    with pytest.raises(InputError, match=r"row: true class"):
         check_transition(columns_sum_to_one)
 
 

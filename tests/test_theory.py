@@ -64,11 +64,11 @@ def test_convolutions_count_by_their_kernels():
 
 
 def test_networks_outside_the_assumptions_are_refused():
-    with pytest.raises(InputError, match="BatchNorm2d is outside its assumptions"):
+    with pytest.raises(InputError, match=r"BatchNorm2d is outside its assumptions"):
         generalisation_bound(build_network("resnet32", (3, 8, 8), 3), **OPTIONS)
-    with pytest.raises(InputError, match="Sigmoid"):
+    with pytest.raises(InputError, match=r"Sigmoid"):
         generalisation_bound(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()), **OPTIONS)
-    with pytest.raises(InputError, match="no linear layer"):
+    with pytest.raises(InputError, match=r"no linear layer"):
         generalisation_bound(nn.Sequential(nn.ReLU()), **OPTIONS)
 
 
@@ -77,5 +77,5 @@ def test_networks_outside_the_assumptions_are_refused():
     [{"n_judgements": 0}, {"delta": 0.0}, {"delta": 1.0}, {"input_norm": -1}, {"loss_bound": -1}],
 )
 def test_options_that_cannot_be(wrong):
-    with pytest.raises(InputError, match="^the bound needs"):
+    with pytest.raises(InputError, match=r"^the bound needs"):
         generalisation_bound(two_layers(), **{**OPTIONS, **wrong})
