@@ -63,9 +63,9 @@ def test_a_failed_write_leaves_the_old_file(
     assert [path.name for path in tmp_path.iterdir()] == ["pairs.csv"]
 
 
-@pytest.mark.parametrize("name", ["pairs.pickle", "pairs", "nowhere/pairs.csv"])
-def test_writing_says_what_is_wrong_with_the_name(tmp_path: Path, judged: Pairs, name: str) -> None:
-    with pytest.raises(InputError, match=r"must end in \.csv or \.parquet|there is no folder"):
+@pytest.mark.parametrize("name", ["pairs.pickle", "pairs"])
+def test_writing_needs_a_name_that_says_how(tmp_path: Path, judged: Pairs, name: str) -> None:
+    with pytest.raises(InputError, match=r"must end in \.csv or \.parquet"):
         write_pairs(judged, tmp_path / name)
 
 

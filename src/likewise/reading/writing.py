@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
-from uuid import uuid4
+from typing import Any
 
 import numpy as np
 
+from likewise.atomic import replacing
 from likewise.edges import chunks
 from likewise.errors import InputError
 from likewise.pairs import Pairs
@@ -24,7 +21,6 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     Columns left, right, same (1 or 0) and, where there, annotator and weight; items by their own
     names where ``pairs.item_ids`` has them.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
     from pyarrow import csv as arrow_csv
 
@@ -32,31 +28,13 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     suffix = target.suffix.lower()
     if suffix not in {".csv", ".parquet"}:
         raise InputError(f"{target.name} must end in .csv or .parquet, to say how to write it.")
-    if not target.parent.is_dir():
-        raise InputError(f"there is no folder {target.parent} to write {target.name} to.")
     listed = pairs.explicit()
     batches = (_batch(listed, part) for part in chunks(len(listed), _BATCH_ROWS))
     schema = _batch(listed, slice(0, 0)).schema
-    with replacing(target) as file:
-        writer: Any = pq.ParquetWriter if suffix == ".parquet" else arrow_csv.CSVWriter
-        with writer(pa.PythonFile(file, "w"), schema) as out:
-            for batch in batches:
-                out.write_batch(batch)
-
-
-@contextmanager
-def replacing(target: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside ``target`` that takes its place once it is whole and on disk."""
-    partial = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    try:
-        with partial.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    writer: Any = pq.ParquetWriter if suffix == ".parquet" else arrow_csv.CSVWriter
+    with replacing(target) as temporary, writer(str(temporary), schema) as out:
+        for batch in batches:
+            out.write_batch(batch)
 
 
 def _batch(pairs: Pairs, rows: slice) -> Any:
