@@ -48,6 +48,16 @@ def test_names_of_items_survive_writing(tmp_path: Path, name: str) -> None:
     np.testing.assert_array_equal(back.left, named.left)
 
 
+def test_csv_for_people_holds_no_formula(tmp_path: Path) -> None:
+    pairs = Pairs([0], [1], [1], ["=HYPERLINK(1)"])
+    pairs.item_ids = np.array(["@a", "b"])
+    pairs.write(tmp_path / "p.csv")
+    assert "'=HYPERLINK(1)" in (tmp_path / "p.csv").read_text()
+    assert "'@a" in (tmp_path / "p.csv").read_text()
+    pairs.write(tmp_path / "p.parquet")
+    assert read_pairs(tmp_path / "p.parquet").annotator_names.tolist() == ["=HYPERLINK(1)"]
+
+
 def test_a_failed_write_leaves_the_old_file(
     tmp_path: Path, judged: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

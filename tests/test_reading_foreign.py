@@ -153,7 +153,7 @@ class TestDedupe:
             read_pairs(write(tmp_path / "t.json", {"distinct": [], "match": [[{}]]}))
         with pytest.raises(InputError, match="a record lacks the field ssn; it has name, zip"):
             read_pairs(write(tmp_path / "t.json", self.training()), item="ssn")
-        with pytest.raises(InputError, match="not dedupe's training file"):
+        with pytest.raises(InputError, match="lacks the field distinct; the fields there are none"):
             read_pairs(write(tmp_path / "t.json", []), format="dedupe")
 
 

@@ -39,13 +39,8 @@ def read_dedupe(path: Path, content: Any, items: Items, item: str | None) -> Pai
     A record is named by its field ``item``, else by ``id`` where every record has one, else by
     its whole content (JSON with sorted keys).
     """
-    if not isinstance(content, dict):
-        raise InputError(f"{path.name} is not dedupe's training file: it is not a JSON object.")
-    if missing := [field for field in ("distinct", "match") if field not in content]:
-        raise InputError(
-            f"{path.name} lacks the field {', '.join(missing)}; the fields there are "
-            f"{', '.join(map(str, content))}."
-        )
+    for field in ("distinct", "match"):
+        _require(path.name, content, field, list)
     found = [
         (*_dedupe_pair(path, field, k, entry), field == "match")
         for field in ("distinct", "match")
@@ -101,49 +96,59 @@ def _name(path: Path, record: Any, own: str | None) -> str:
 def _task_judgements(
     path: Path, k: int, task: Any, names: ColumnNames
 ) -> list[tuple[str, str, str | None, str]]:
-    for field in ("data", "annotations"):
-        if not isinstance(task, dict) or field not in task:
-            there = ", ".join(task) if isinstance(task, dict) else "none"
-            raise InputError(
-                f"{path.name}, task {k}: lacks the field {field}; the fields there are {there}."
-            )
-    left, right = _two_items(path, k, task["data"], names)
-    return [
-        (left, right, _choice(path, k, annotation, names), _person(annotation))
-        for annotation in task["annotations"]
-    ]
+    place = f"{path.name}, task {k}"
+    left, right = _two_items(place, _require(place, task, "data", dict), names)
+    judgements = []
+    for annotation in _require(place, task, "annotations", list):
+        result = _require(f"{place}, annotation", annotation, "result", list)
+        skipped = annotation.get("was_cancelled")
+        answer = None if skipped else _choice(place, result, names)
+        judgements.append((left, right, answer, _person(annotation)))
+    return judgements
 
 
-def _two_items(path: Path, k: int, data: dict[str, Any], names: ColumnNames) -> tuple[str, str]:
+def _two_items(place: str, data: dict[str, Any], names: ColumnNames) -> tuple[str, str]:
     if names.left in data and names.right in data:
         fields = [names.left, names.right]
     else:
         fields = [field for field, value in data.items() if isinstance(value, str)]
     if len(fields) != 2:
         raise InputError(
-            f"{path.name}, task {k}: two items are needed, but its data has "
-            f"{', '.join(data) or 'nothing'}; say which with left= and right= (--left, --right)."
+            f"{place}: two items are needed, but its data has {', '.join(data) or 'nothing'}; "
+            "say which with left= and right= (--left, --right)."
         )
     left, right = (str(data[field]).rsplit("?d=", 1)[-1] for field in fields)  # local-files links
     return left, right
 
 
-def _choice(path: Path, k: int, annotation: dict[str, Any], names: ColumnNames) -> str | None:
-    if annotation.get("was_cancelled"):
-        return None
-    found = [entry for entry in annotation.get("result", []) if entry.get("type") == "choices"]
+def _choice(place: str, result: list[Any], names: ColumnNames) -> str | None:
+    """What was chosen; None where nothing was."""
+    found = [e for e in result if isinstance(e, dict) and e.get("type") == "choices"]
     named = [entry for entry in found if entry.get("from_name") == names.same]
     chosen = named or found
     if len(chosen) > 1:
         controls = ", ".join(str(entry.get("from_name")) for entry in chosen)
         raise InputError(
-            f"{path.name}, task {k}: there are several Choices ({controls}); "
-            "say which with same= (--same)."
+            f"{place}: there are several Choices ({controls}); say which with same= (--same)."
         )
     if not chosen:
         return None
-    values = chosen[0].get("value", {}).get("choices", [])
+    choices = _require(f"{place}, choices", chosen[0], "value", dict)
+    values = _require(f"{place}, choices", choices, "choices", list)
     return str(values[0]) if values else None
+
+
+def _require(place: str, content: Any, field: str, kind: type) -> Any:
+    """A field of a JSON object, or one sentence on what is there instead."""
+    if not isinstance(content, dict) or field not in content:
+        there = ", ".join(map(str, content)) if isinstance(content, dict) else "none"
+        raise InputError(
+            f"{place}: lacks the field {field}; the fields there are {there or 'none'}."
+        )
+    if not isinstance(content[field], kind):
+        what = "a list" if kind is list else "an object"
+        raise InputError(f"{place}: the field {field} must be {what}.")
+    return content[field]
 
 
 def _person(annotation: dict[str, Any]) -> str:

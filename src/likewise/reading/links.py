@@ -12,7 +12,7 @@ from likewise.errors import InputError
 from likewise.pairs import Pairs
 from likewise.reading.kinds import file_kind
 from likewise.reading.long import ColumnNames, Items, read_long
-from likewise.reading.tables import RecordTable, open_table
+from likewise.reading.tables import RecordTable, open_table, text_errors
 
 _HEADERS = {"left", "right", "a", "b", "i", "j", "id1", "id2", "id_1", "id_2", "item1", "item2"}
 _HEADERS |= {"item_1", "item_2", "first", "second", "source", "target", "from", "to", "x", "y"}
@@ -56,7 +56,7 @@ def _two_columns(path: Path) -> list[tuple[str, str]]:
 
 
 def _two_text_columns(path: Path) -> list[tuple[str, str]]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
         first = file.readline()
         file.seek(0)
         delimiter = next((mark for mark in ",;\t|" if mark in first), None)

@@ -121,6 +121,7 @@ def read_columns(
     builders |= {name: CodedBuilder() for name in text}
     builders |= {name: NumberBuilder(name) for name in numbers}
     for batch in table.batches([*either, *text, *numbers], text):
+        _refuse_nested(table, batch)
         for name in either:
             if name not in builders:
                 is_number = _is_number_type(batch.column(name).type)
@@ -155,6 +156,17 @@ def _with_gaps(same: NDArray[np.bool_], answered: NDArray[np.bool_]) -> NDArray[
     values = same.astype(np.float16)
     values[~answered] = np.nan
     return values
+
+
+def _refuse_nested(table: Table, batch: Any) -> None:
+    import pyarrow as pa
+
+    for field in batch.schema:
+        if pa.types.is_nested(field.type):
+            raise InputError(
+                f"{table.path.name}: the column {field.name} holds lists or objects, but must hold "
+                "text or numbers."
+            )
 
 
 def _is_number_type(kind: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,7 +59,7 @@ class CsvTable:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with _text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
             self.delimiter = max(_DELIMITERS, key=header.count)
             self.columns = next(csv.reader([header], delimiter=self.delimiter), [])
@@ -84,7 +84,10 @@ class CsvTable:
 
     def where(self, row: int) -> str:
         """The line of a row: blank lines and quoted line breaks make it differ from row + 2."""
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
+        with (
+            suppress(csv.Error),
+            self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file,
+        ):
             reader = csv.reader(file, delimiter=self.delimiter)
             filled = (reader.line_num for fields in reader if fields)
             next(filled)  # the header
@@ -152,13 +155,14 @@ def _arrow_errors(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path.name} cannot be read: {reason}.") from error
 
 
 @contextmanager
-def _text_errors(path: Path) -> Iterator[None]:
+def text_errors(path: Path) -> Iterator[None]:
+    """Python's complaint about a text file as one sentence of ours."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.atomic import replacing
 from likewise.edges import chunks
 from likewise.errors import InputError
 from likewise.pairs import Pairs
+from likewise.spreadsheets import harmless
+
+Names = NDArray[np.str_] | None
 
 _BATCH_ROWS = 1 << 20
 
@@ -19,7 +23,8 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     """Write judgements as CSV or Parquet, by the name's ending; an older file is replaced at once.
 
     Columns left, right, same (1 or 0) and, where there, annotator and weight; items by their own
-    names where ``pairs.item_ids`` has them.
+    names where ``pairs.item_ids`` has them. In CSV, a name that a spreadsheet would run as a
+    formula gets an apostrophe in front; Parquet keeps every name as it is.
     """
     import pyarrow.parquet as pq
     from pyarrow import csv as arrow_csv
@@ -29,15 +34,17 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     if suffix not in {".csv", ".parquet"}:
         raise InputError(f"{target.name} must end in .csv or .parquet, to say how to write it.")
     listed = pairs.explicit()
-    batches = (_batch(listed, part) for part in chunks(len(listed), _BATCH_ROWS))
-    schema = _batch(listed, slice(0, 0)).schema
+    shown = _unchanged if suffix == ".parquet" else _all_harmless
+    people, items = shown(listed.annotator_names), shown(listed.item_ids)
+    batches = (_batch(listed, part, people, items) for part in chunks(len(listed), _BATCH_ROWS))
+    schema = _batch(listed, slice(0, 0), people, items).schema
     writer: Any = pq.ParquetWriter if suffix == ".parquet" else arrow_csv.CSVWriter
     with replacing(target) as temporary, writer(str(temporary), schema) as out:
         for batch in batches:
             out.write_batch(batch)
 
 
-def _batch(pairs: Pairs, rows: slice) -> Any:
+def _batch(pairs: Pairs, rows: slice, people: Names, items: Names) -> Any:
     import pyarrow as pa
 
     columns: dict[str, Any] = {
@@ -45,12 +52,18 @@ def _batch(pairs: Pairs, rows: slice) -> Any:
         "right": pairs.right[rows],
         "same": pairs.same[rows].astype(np.int8),
     }
-    if pairs.item_ids is not None:
-        columns["left"] = pa.array(pairs.item_ids[columns["left"]], pa.string())
-        columns["right"] = pa.array(pairs.item_ids[columns["right"]], pa.string())
-    if pairs.annotator is not None and pairs.annotator_names is not None:
-        names = pairs.annotator_names[pairs.annotator[rows]]
-        columns["annotator"] = pa.array(names, pa.string())
+    if items is not None:
+        columns |= {side: pa.array(items[columns[side]], pa.string()) for side in ("left", "right")}
+    if pairs.annotator is not None and people is not None:
+        columns["annotator"] = pa.array(people[pairs.annotator[rows]], pa.string())
     if pairs.weight is not None:
         columns["weight"] = pairs.weight[rows]
     return pa.record_batch(columns)
+
+
+def _unchanged(names: Names) -> Names:
+    return names
+
+
+def _all_harmless(names: Names) -> Names:
+    return None if names is None else np.array([harmless(n) for n in names.tolist()], np.str_)
