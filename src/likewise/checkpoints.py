@@ -11,6 +11,7 @@ the epochs since then and nothing more.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import shutil
@@ -73,9 +74,9 @@ class Checkpoints:
 
     def bound(self, identity: Mapping[str, Any]) -> Checkpoints:
         """The same folder and policy for a fit of this identity."""
-        return Checkpoints(
-            self.folder, identity, every_seconds=self.every_seconds, every_epochs=self.every_epochs
-        )
+        other = copy.copy(self)
+        other.identity, other._written = json.loads(json.dumps(dict(identity))), {}
+        return other
 
     def resume(self, run: TrainingRun) -> bool:
         """Take over the newest whole checkpoint of a run of its name; False if there is none."""

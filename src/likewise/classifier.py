@@ -14,9 +14,11 @@ from torch import nn
 
 from likewise import methods
 from likewise.batches import check_items, logits_of
+from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
 from likewise.fitting import Problem, check_judgements
 from likewise.matching import matched_accuracy, names_by_majority
+from likewise.misgivings import misgivings
 from likewise.networks import embed
 from likewise.noise import check_transition
 from likewise.pairs import as_pairs
@@ -82,12 +84,22 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, pairs: Any, same: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        pairs: Any,
+        same: ArrayLike | None = None,
+        *,
+        checkpoints: Checkpoints | str | Path | None = None,
+    ) -> Self:
         """Learn from items X and judgements about them.
 
         ``pairs`` is a `Pairs`, a data frame with columns left, right, same, or an (M, 2) array of
-        indices with the (M,) answers in ``same``.
+        indices with the (M,) answers in ``same``. ``checkpoints`` is a folder: a fit of the same
+        data and parameters that was cut short goes on from there, to the very same result.
         """
+        if isinstance(checkpoints, str | Path):
+            checkpoints = Checkpoints(checkpoints)
         items = check_items(X)
         judgements = as_pairs(pairs, same, n_items=len(items))
         judgements = judgements.about(len(items))
@@ -108,7 +120,9 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             transition = check_transition(transition, n_classes)
         with epoch_bar(self.verbose) as progress:
             fitted = methods.fit(
-                problem, self.method, transition, self.noise, self.anchors, progress
+                *(problem, self.method, transition, self.noise, self.anchors),
+                progress=progress,
+                checkpoints=checkpoints,
             )
         self.model_ = fitted.model.cpu()
         self.network_ = problem.network_name
@@ -123,7 +137,8 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self.choice_ = fitted.choice
         self.best_epoch_ = fitted.best_epoch
         self.score_ = fitted.score
-        self.warnings_ = methods.warnings_about(fitted, self._logits(items), judgements)
+        _, held, _, held_pairs = problem.parts
+        self.warnings_ = misgivings(fitted, self.predict_proba(items), held, held_pairs)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

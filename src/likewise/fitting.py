@@ -123,6 +123,7 @@ class Fitted:
     channel: Any = None
     annotators: dict[str, list[Any]] | None = None
     posterior: NDArray[Any] | None = None
+    seconds_before: float = 0.0  # of training before it was resumed
 
 
 MethodProgram = Generator[TrainingRun, TrainingRun, Fitted]
@@ -199,6 +200,7 @@ def finish(run: TrainingRun, method: str, transition: FloatMatrix | None) -> Fit
         history=[{"method": method, **row} for row in run.history],  # type: ignore[dict-item]
         best_epoch=int(run.best_epoch),
         score=float(run.best_score),
+        seconds_before=run.seconds_before,
     )
 
 

@@ -47,6 +47,18 @@ def run_one(
         return stop.value  # type: ignore[no-any-return]
 
 
+def named(program: Program[Result], names: Iterable[str]) -> Program[Result]:
+    """The same program, with its training runs called by these names in its checkpoints."""
+    given = iter(names)
+    try:
+        run = next(program)
+        while True:
+            run.name = next(given, "")
+            run = program.send((yield run))
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
 @dataclass
 class _Lane:
     position: int

@@ -1,4 +1,4 @@
-"""Which method fits these judgements, said in one line; and what to warn of afterwards."""
+"""Which method fits these judgements, said in one line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.checkpoints import Checkpoints, digest_of
 from likewise.errors import InputError
 from likewise.fitting import (
     BALANCE,
@@ -52,26 +53,34 @@ def fit(
     noise: str,
     anchors: str | float,
     progress: Report | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Fitted:
-    """Train by the method asked for; "auto" chooses and says why in ``choice``."""
+    """Train by the method asked for; "auto" chooses and says why in ``choice``.
+
+    With ``checkpoints``, a fit of the same problem and options that was cut short goes on.
+    """
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}, not {method!r}.")
     if isinstance(transition, str) and transition != "estimate":
         raise InputError(f"transition must be 'estimate', a matrix or None, not {transition!r}.")
     given = transition if isinstance(transition, np.ndarray) else None
+    if checkpoints is not None:
+        options: dict[str, Any] = {"method": method, "noise": noise, "anchors": anchors}
+        options["transition"] = transition if given is None else given.tolist()
+        checkpoints = checkpoints.bound(identity(problem) | options)
     if method in ("mcl", "kcl"):
-        return _done(problem, pairwise_program(problem, method), "as asked", progress)
+        return _done(problem, pairwise_program(problem, method), "as asked", progress, checkpoints)
     if method == "mns":
         program = (
             mns_program(problem, anchors)
             if transition is not None and given is None
             else pairwise_program(problem, "mns", given)
         )
-        return _done(problem, program, "as asked", progress)
+        return _done(problem, program, "as asked", progress, checkpoints)
     exact, why = is_exact(problem)
     if exact and noise in ("auto", "class"):
         matrix = np.eye(problem.n_classes) if transition is None else given
-        return _done(problem, joint_program(problem, matrix), why, progress)
+        return _done(problem, joint_program(problem, matrix), why, progress, checkpoints)
     if method == "joint":
         return _noisy_joint(problem, transition, noise)
     return _better_of(problem, transition, noise, anchors, why, progress)
@@ -96,24 +105,33 @@ def _noisy_joint(problem: Problem, transition: FloatMatrix | str | None, noise: 
     return fit_joint(problem, transition, noise)  # type: ignore[no-any-return]
 
 
-def _done(problem: Problem, program: MethodProgram, why: str, progress: Report | None) -> Fitted:
-    fitted = run_one(program, progress)
+def _done(
+    problem: Problem,
+    program: MethodProgram,
+    why: str,
+    progress: Report | None,
+    checkpoints: Checkpoints | None,
+) -> Fitted:
+    fitted = run_one(program, progress, checkpoints)
     return replace(fitted, choice=f"{fitted.method}: {why}")
 
 
-def warnings_about(fitted: Fitted, logits: NDArray[Any], pairs: Pairs) -> list[str]:
-    """What a person should know before trusting the result, in words."""
-    found = []
-    used = np.unique(logits.argmax(axis=1))
-    n_classes = logits.shape[1]
-    if len(used) < n_classes:
-        found.append(
-            f"{n_classes - len(used)} of {n_classes} classes are never predicted for the items "
-            "they were learned from; fewer classes, more judgements or method='joint' may help."
-        )
-    if fitted.best_epoch == 0 and len(fitted.history) > 5:
-        found.append("the held-out judgements were never explained better than after one epoch.")
-    return found
+def identity(problem: Problem) -> dict[str, Any]:
+    """What decides the result of a fit, beside the method: for checkpoints to be recognised by."""
+    pairs = problem.pairs
+    columns: tuple[NDArray[Any] | None, ...] = (
+        (pairs.components(),)
+        if pairs.is_complete
+        else (pairs.left, pairs.right, pairs.same, pairs.annotator, pairs.weight)
+    )
+    return {
+        "items' digest": digest_of(problem.items),
+        "judgements' digest": digest_of(*columns),
+        "n_classes": problem.n_classes,
+        "network": problem.network_name or type(problem.network).__name__,
+        "held_out": problem.held_out,
+        "seed": problem.seed,
+    }
 
 
-__all__ = ["BALANCE", "METHODS", "fit", "number_of_classes", "warnings_about"]
+__all__ = ["BALANCE", "METHODS", "fit", "identity", "number_of_classes"]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.atomic import replacing
+from likewise.checkpoints import Checkpoints, digest_of
 from likewise.datasets import Dataset
 from likewise.experiments.cells import Cell, plan
 from likewise.experiments.problem import Problems
@@ -24,8 +25,9 @@ from likewise.experiments.programs import Outcome, chain_program
 from likewise.experiments.provenance import provenance
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import Result, load_result, save_result
-from likewise.lanes import Program, run_one, run_together
+from likewise.lanes import Program, named, run_one, run_together
 
+CHECKPOINT_SECONDS = 60.0  # at most so much of a cell's training is lost by a kill
 Chain = list[Cell]
 Report = Callable[[Result], None]
 
@@ -93,6 +95,16 @@ def run_chains(
     """Run chains in this process, ``lanes`` of them side by side."""
     made_by = provenance(device) | {"lanes": lanes}
     problems = Problems(dataset, settings, device)
+    checkpoints = Checkpoints(
+        out / settings.table / "checkpoints",
+        {
+            "dataset": dataset.name,
+            "items' digest": digest_of(dataset.train_x),
+            "estimator": settings.estimator,
+            "held_out": settings.held_out,
+        },
+        every_seconds=CHECKPOINT_SECONDS,
+    )
 
     def finished(outcome: Outcome) -> None:
         result = outcome.result | made_by
@@ -100,19 +112,21 @@ def run_chains(
             save_weights(outcome.fitted.model, outcome.cell.folder(out))
         options = cell_settings(settings, outcome.cell)
         save_result(out, outcome.cell, result, options, outcome.fitted.history)
+        checkpoints.forget(outcome.cell.name)
         if report is not None:
             report(outcome.cell.to_dict() | result)
 
     def program(chain: Chain) -> Program[None]:
         before = chain[0].stage_one()
         weights = None if before is None else load_weights(before.folder(out))
-        return chain_program(chain, problems, settings, finished, weights)
+        cells = chain_program(chain, problems, settings, finished, weights)
+        return named(cells, (cell.name for cell in chain))
 
     if lanes == 1:
         for chain in chains:
-            run_one(program(chain))
+            run_one(program(chain), checkpoints=checkpoints)
     else:
-        run_together((program(chain) for chain in chains), lanes)
+        run_together((program(chain) for chain in chains), lanes, checkpoints=checkpoints)
 
 
 def run_cell(

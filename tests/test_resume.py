@@ -1,0 +1,151 @@
+"""A fit that is cut short and resumed ends with the very model of one that was not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from likewise import SimilarityClassifier
+from likewise.checkpoints import Checkpoints
+from likewise.errors import InputError
+from likewise.fitting import Fitted, MethodProgram, Problem, joint_program, mns_program
+from likewise.lanes import named, run_one, run_together
+from likewise.noise import corrupt_labels, symmetric
+from likewise.pairs import Pairs
+from likewise.recipes import Recipe
+from likewise.training import TrainingRun
+
+ADAM = Recipe(epochs=5, batch_size=32, lr=0.01, schedule="cosine", averaging=0.9)
+SGD = Recipe(
+    epochs=6, batch_size=32, optimizer="sgd", lr=0.05, warmup=0.2, averaging=0.9, mixup=0.5,
+    teacher_from=0.5,
+)  # fmt: skip
+CHANGING = SGD.with_(epochs=10, high_noise={"weight_decay": 0.1, "teacher_from": 0.7})
+
+
+class Killed(Exception):
+    """Stands for the process's end."""
+
+
+class Mortal(Checkpoints):
+    """Checkpoints of a process that ends after so many epochs."""
+
+    lives = 0
+
+    def after_epoch(self, run: TrainingRun) -> None:
+        super().after_epoch(run)
+        self.lives -= 1
+        if self.lives == 0:
+            raise Killed
+
+
+def blobs(noise: float = 0.2) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(4, size=160)
+    items = (rng.normal(size=(160, 6)) + 2 * np.eye(4, 6)[labels]).astype(np.float32)
+    return items, corrupt_labels(labels, symmetric(4, noise), rng)
+
+
+def problem(recipe: Recipe, noise: float = 0.2, complete: bool = True) -> Problem:
+    items, z = blobs(noise)
+    pairs = Pairs.from_labels(z, None if complete else 20, random_state=0)
+    return Problem(items, pairs, 4, recipe=recipe, seed=2)
+
+
+PROGRAMS: dict[str, Callable[[], MethodProgram]] = {
+    "mns, adam": lambda: mns_program(problem(ADAM)),
+    "mns, listed judgements": lambda: mns_program(problem(ADAM, complete=False)),
+    "joint, sgd, mixup, teacher": lambda: joint_program(problem(SGD)),
+    "joint, the recipe changes on the way": lambda: joint_program(problem(CHANGING, 0.7)),
+}
+
+
+def assert_same(one: Fitted, other: Fitted) -> None:
+    for a, b in ((one.model, other.model), (one.last_model, other.last_model)):
+        assert all(torch.equal(t, b.state_dict()[name]) for name, t in a.state_dict().items())
+    assert one.history == other.history
+    assert (one.best_epoch, one.score) == (other.best_epoch, other.score)
+    assert np.array_equal(one.transition, other.transition)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("lives", [1, 4, 8])
+def test_resumed_is_uninterrupted(tmp_path: Path, name: str, lives: int) -> None:
+    whole = run_one(PROGRAMS[name]())
+    mortal = Mortal(tmp_path, every_epochs=2, every_seconds=1e9)
+    mortal.lives = lives
+    with contextlib.suppress(Killed):
+        run_one(PROGRAMS[name](), checkpoints=mortal)
+    assert_same(run_one(PROGRAMS[name](), checkpoints=Checkpoints(tmp_path)), whole)
+
+
+def test_the_changing_recipe_does_change() -> None:
+    run = next(PROGRAMS["joint, the recipe changes on the way"]())
+    run.train()
+    assert run.adapted
+    assert run.recipe.weight_decay == 0.1
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    whole = run_one(mns_program(problem(ADAM)))
+    for _ in range(20):
+        mortal = Mortal(tmp_path, every_epochs=1)
+        mortal.lives = 1
+        try:
+            fitted = run_one(mns_program(problem(ADAM)), checkpoints=mortal)
+        except Killed:
+            continue
+        assert_same(fitted, whole)
+        return
+    pytest.fail("no progress between kills")
+
+
+def test_finished_stages_are_not_trained_again(tmp_path: Path) -> None:
+    run_one(mns_program(problem(ADAM)), checkpoints=Checkpoints(tmp_path))
+    rows: list[dict[str, float]] = []
+    run_one(mns_program(problem(ADAM)), rows.append, Checkpoints(tmp_path))
+    assert rows == []
+
+
+def test_lanes_resume_too(tmp_path: Path) -> None:
+    def programs() -> list[MethodProgram]:
+        made = [mns_program(problem(ADAM)), joint_program(problem(SGD)), mns_program(problem(SGD))]
+        return [named(p, (f"{k}-a", f"{k}-b")) for k, p in enumerate(made)]
+
+    whole = run_together(programs(), 2)
+    mortal = Mortal(tmp_path, every_epochs=2)
+    mortal.lives = 9
+    with pytest.raises(Killed):
+        run_together(programs(), 2, checkpoints=mortal)
+    assert list(tmp_path.iterdir())
+    resumed = run_together(programs(), 2, checkpoints=Checkpoints(tmp_path))
+    for one, other in zip(resumed, whole, strict=True):
+        assert_same(one, other)
+
+
+def classifier(**changes: object) -> SimilarityClassifier:
+    options = {"n_classes": 4, "method": "mns", "recipe": ADAM, "random_state": 3}
+    return SimilarityClassifier(**(options | changes), verbose=False)
+
+
+def test_a_classifier_resumes_and_refuses_another_fit(tmp_path: Path) -> None:
+    items, z = blobs()
+    pairs = Pairs.from_labels(z)
+    whole = classifier().fit(items, pairs)
+    mortal = Mortal(tmp_path, every_epochs=1)
+    mortal.lives = 7
+    with pytest.raises(Killed):
+        classifier().fit(items, pairs, checkpoints=mortal)
+    with pytest.raises(InputError, match="belongs to another fit"):
+        classifier().fit(items + 1, pairs, checkpoints=tmp_path)
+    with pytest.raises(InputError, match=r"method was mns, is now mcl"):
+        classifier(method="mcl").fit(items, pairs, checkpoints=tmp_path)
+    resumed = classifier().fit(items, pairs, checkpoints=tmp_path)
+    assert np.array_equal(resumed.predict_proba(items), whole.predict_proba(items))
+    assert resumed.history_ == whole.history_
