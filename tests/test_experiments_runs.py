@@ -126,6 +126,7 @@ def test_lanes_change_nothing(runs: Path, settings: TableSettings, digits: Datas
     assert strip(load_results(out)) == strip(load_results(runs))
 
 
+@pytest.mark.slow
 def test_jobs_in_processes(runs: Path, settings: TableSettings, digits: Dataset) -> None:
     out, told = runs.parent / "jobs", []
     smaller = settings.cut(methods=("mns_estimated", "joint"))
@@ -227,11 +228,6 @@ def test_figures_are_drawn_from_saved_runs(runs: Path, tmp_path: Path) -> None:
     assert {"transition-small-0.2-joint.svg", "similarity-small-0.2-mns_estimated.png"} <= names
     assert "curves-small.svg" in names
     assert all((tmp_path / name).stat().st_size > 1000 for name in names)
-    again = tmp_path / "again"
-    write_figures(runs, again)
-    for name in names:
-        if name.endswith(".svg"):
-            assert "error of T" not in name
     with pytest.raises(InputError, match="no finished runs"):
         write_figures(tmp_path, tmp_path)
 

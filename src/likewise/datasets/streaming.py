@@ -57,20 +57,26 @@ class _Files(TorchDataset[Any]):
 
 
 class _Order(Sampler[tuple[int, int]]):
-    """(epoch, item) keys: shuffled, or in order with epoch -1, which means no augmentation."""
+    """(epoch, item) keys of one epoch; epoch -1 means no augmentation."""
 
     def __init__(self, n_items: int, shuffle: bool, seed: int) -> None:
         self.n_items, self.shuffle, self.seed = n_items, shuffle, seed
         self.epoch = 0
+        self.given: NDArray[np.int64] | None = None
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
+        epoch = self.epoch if self.shuffle else -1
+        return iter([(epoch, int(i)) for i in self._items()])
+
+    def _items(self) -> NDArray[np.int64]:
+        if self.given is not None:
+            return self.given
         if not self.shuffle:
-            return iter([(-1, i) for i in range(self.n_items)])
-        order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_items)
-        return iter([(self.epoch, int(i)) for i in order])
+            return np.arange(self.n_items)
+        return np.random.default_rng((self.seed, self.epoch)).permutation(self.n_items)
 
     def __len__(self) -> int:
-        return self.n_items
+        return self.n_items if self.given is None else len(self.given)
 
 
 def _collate(
@@ -139,6 +145,12 @@ class ImageStream:
     def __len__(self) -> int:
         """The number of batches in an epoch."""
         return len(self._loader)
+
+    def epoch(self, number: int, order: ArrayLike | None = None) -> Iterator[Batch]:
+        """The batches of a given epoch, of these items in this order if one is given."""
+        self._order.epoch = number
+        self._order.given = None if order is None else np.asarray(order, np.int64)
+        return iter(self)
 
     def __iter__(self) -> Iterator[Batch]:
         for images, labels, items, faults in self._loader:

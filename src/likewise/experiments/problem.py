@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +14,11 @@ from torch import Tensor, nn
 
 from likewise.batches import InputLayer, Model, network_shape
 from likewise.datasets import Dataset
+from likewise.datasets.lazy import LazyImages
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.experiments.settings import TableSettings
+from likewise.experiments.streamed import StreamedProblem
 from likewise.fitting import Problem
 from likewise.matching import confusion
 from likewise.networks import build_network
@@ -63,7 +66,7 @@ class TrialProblem(Problem):
 class Truth:
     """For scoring only: test items and classes, T, and the perceived class behind each id."""
 
-    test_items: Tensor
+    test_items: Any  # a tensor on the device, or images on disk (`LazyImages`)
     test_classes: NDArray[np.int64]
     transition: NDArray[np.float64] | None  # None where nobody knows the true classes
     class_of_id: NDArray[np.int64]
@@ -100,34 +103,46 @@ class Problems:
 
     def __init__(self, dataset: Dataset, settings: TableSettings, device: torch.device) -> None:
         self.dataset, self.settings, self.device = dataset, settings, device
-        self._test = torch.from_numpy(dataset.test_x).to(device)
+        self._train: Any = self._readable(dataset.train_x)
+        self._test: Any = self._readable(dataset.test_x)
+        if not dataset.is_listed:
+            self._test = torch.from_numpy(self._test).to(device)
         self._shared: dict[int, DeviceItems] = {}
 
-    def __call__(self, cell: Cell) -> tuple[TrialProblem, Truth]:
+    def __call__(self, cell: Cell) -> tuple[Problem, Truth]:
         """The problem of a cell: the same for all methods of a trial at one noise level."""
         z, transition = perceived_classes(self.dataset, cell)
         chosen = self._chosen(cell.trial)
-        items, z = self.dataset.train_x[chosen], z[chosen]
+        items, z = self._train[chosen], z[chosen]
         base = Problem(
             *(items, Pairs.from_labels(z), self.dataset.n_classes, self.settings.network),
             held_out=self.settings.held_out,
             seed=cell.trial,
         )
-        problem = TrialProblem(
-            *(items, base.pairs, base.n_classes, base.network),
-            recipe=self.settings.recipe(cell.method),
-            held_out=base.held_out,
-            seed=base.seed,
-            device=self.device,
-            shared=self._on_device(base),
-        )
-        named = class_of_id(problem.components, z, problem.n_classes)
-        return problem, Truth(self._test, self.dataset.test_y, transition, named)
+        named = class_of_id(base.components, z, base.n_classes)
+        return self._located(base), Truth(self._test, self.dataset.test_y, transition, named)
 
-    def _chosen(self, trial: int) -> NDArray[np.int64] | slice:
+    def _located(self, base: Problem) -> Problem:
+        """The same problem with its items where they are trained on."""
+        fields: dict[str, Any] = {f.name: getattr(base, f.name) for f in dataclasses.fields(base)}
+        fields["device"] = self.device
+        if self.dataset.is_listed:
+            streaming: dict[str, Any] = {
+                "pretrained": self.settings.pretrained,
+                "workers": self.settings.workers,
+            }
+            return StreamedProblem(**fields, **streaming)
+        return TrialProblem(**fields, shared=self._on_device(base))
+
+    def _readable(self, items: NDArray[Any]) -> Any:
+        if not self.dataset.is_listed:
+            return items
+        return LazyImages(items, self.settings.image_size or 224)
+
+    def _chosen(self, trial: int) -> NDArray[np.int64]:
         n = len(self.dataset.train_x)
         if self.settings.items is None or self.settings.items >= n:
-            return slice(None)
+            return np.arange(n)
         rng = np.random.default_rng([trial, 2])
         return np.sort(rng.permutation(n)[: self.settings.items])
 

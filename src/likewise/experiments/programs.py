@@ -11,10 +11,17 @@ from typing import Any
 from torch import Tensor
 
 from likewise.experiments.cells import Cell
-from likewise.experiments.problem import Problems, TrialProblem, Truth
+from likewise.experiments.problem import Problems, Truth
 from likewise.experiments.scoring import score
 from likewise.experiments.settings import TableSettings
-from likewise.fitting import Fitted, MethodProgram, joint_program, mns_stage2, pairwise_program
+from likewise.fitting import (
+    Fitted,
+    MethodProgram,
+    Problem,
+    joint_program,
+    mns_stage2,
+    pairwise_program,
+)
 from likewise.lanes import Program
 
 
@@ -57,7 +64,7 @@ def chain_program(
 
 def _program(
     cell: Cell,
-    problem: TrialProblem,
+    problem: Problem,
     truth: Truth,
     before: Fitted | None,
     settings: TableSettings,
@@ -72,7 +79,7 @@ def _program(
     return pairwise_program(problem, cell.method)
 
 
-def _restored(problem: TrialProblem, weights: dict[str, Tensor]) -> Fitted:
+def _restored(problem: Problem, weights: dict[str, Tensor]) -> Fitted:
     """A stage 1 that was trained before, from its weights."""
     model = problem.model().to(problem.device)
     model.load_state_dict(weights)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from likewise.batches import logits_of
 from likewise.experiments.cells import Cell
-from likewise.experiments.problem import TrialProblem, Truth
-from likewise.fitting import Fitted
+from likewise.experiments.problem import Truth
+from likewise.fitting import Fitted, Problem
 from likewise.matching import (
     best_matching,
     confusion,
@@ -23,7 +23,7 @@ from likewise.matching import (
 Figures = dict[str, Any]
 
 
-def score(cell: Cell, fitted: Fitted, problem: TrialProblem, truth: Truth) -> Figures:
+def score(cell: Cell, fitted: Fitted, problem: Problem, truth: Truth) -> Figures:
     """Test accuracy of the chosen and the last epoch, classes used, and the errors of T."""
     logits = logits_of(fitted.model, truth.test_items, problem.device)
     predicted = logits.argmax(dim=1).cpu().numpy()

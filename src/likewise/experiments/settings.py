@@ -43,7 +43,8 @@ class TableSettings:
     estimator: str | float = "counts"  # of T in MNS(T̂): counts, argmax (the paper's) or a quantile
     items: int | None = None  # use only so many training items (for smoke runs)
     pretrained: str = "none"  # none | imagenet | the path of a state dict
-    image_size: int | None = None  # for streamed sets
+    image_size: int | None = None  # for sets that are streamed from disk
+    workers: int = 4  # processes that decode them
     training: Recipe = field(default_factory=Recipe)  # kcl, mcl, mns
     joint: Recipe = field(default_factory=Recipe)
     quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
