@@ -21,11 +21,11 @@ from likewise.experiments import (
     write_collected,
 )
 from likewise.experiments.cells import Cell
+from likewise.experiments.collect import collect, update_readme
 from likewise.experiments.paper import ACCURACY, reported
 from likewise.experiments.readme import fill
 from likewise.experiments.store import (
     COLUMNS,
-    load_history,
     load_result,
     load_results,
     save_result,
@@ -172,9 +172,10 @@ def test_results_survive_storing(tmp_path: Path) -> None:
     ]
     assert load_result(tmp_path, CELL) is None
     save_result(tmp_path, CELL, result(), {"recipe": {"epochs": 30}}, history)
-    assert load_result(tmp_path, CELL, {"recipe": {"epochs": 30}}) == result()
-    assert load_results(tmp_path) == [result()]
-    assert load_history(tmp_path, CELL)[1] == {"epoch": 1.0, "loss": 0.25}
+    stored = result() | {"curve": {"loss": [0.5, 0.25], "held_out": []}}
+    assert load_result(tmp_path, CELL, {"recipe": {"epochs": 30}}) == stored
+    assert load_results(tmp_path) == [stored]
+    assert (CELL.folder(tmp_path) / "history.csv").read_text().splitlines()[2] == "mns,1,0.25"
 
 
 def test_results_of_other_settings_are_not_taken_for_finished(tmp_path: Path) -> None:
@@ -211,6 +212,26 @@ def test_collected_results(tmp_path: Path) -> None:
     assert float(table[2]["accuracy"]) == 0.5
     with pytest.raises(InputError, match="no collected results"):
         read_collected(tmp_path / "elsewhere")
+
+
+def test_collecting_from_several_machines(tmp_path: Path) -> None:
+    first, second, results = tmp_path / "a", tmp_path / "b", tmp_path / "results"
+    save_result(first, CELL, result(accuracy=0.5), {}, [])
+    other = Cell("table1", "mnist", "lenet", "symmetric", 0.6, "kcl", 0)
+    write_collected([result(accuracy=0.75), result(other)], second)
+    assert [s.mean for s in collect([first], results)] == [0.5]
+    summaries = collect([second], results)
+    assert {(s.method, s.mean) for s in summaries} == {("mns_estimated", 0.75), ("kcl", 0.97)}
+    assert "| MNS(T̂) | 75.00" in (results / "summary.md").read_text()
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results:table1 -->\n<!-- /results -->\n")
+    assert update_readme(readme, results)
+    assert "75.00" in readme.read_text()
+    assert not update_readme(readme, results)
+    with pytest.raises(InputError, match="no finished runs"):
+        collect([tmp_path / "none"], results)
+    with pytest.raises(InputError, match="nothing to collect"):
+        collect([], tmp_path / "empty")
 
 
 # -- summaries ----------------------------------------------------------------------------------
@@ -325,5 +346,5 @@ def test_the_readme_shows_the_committed_results() -> None:
         assert "<!-- results:" not in readme, "the README shows results that are not in results/"
         pytest.skip("no results were collected yet")
     assert fill(readme, summarise(read_collected(REPOSITORY / "results"))) == readme, (
-        "the README's tables are not those of results/: run `likewise results --readme README.md`"
+        "the README's tables are not those of results/: run python benchmarks/collect_results.py"
     )

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from likewise.errors import InputError
-from likewise.experiments.cells import Cell
 from likewise.experiments.settings import METHOD_TITLES, METHODS, TABLES, load_settings
-from likewise.experiments.store import Result, load_history, load_results
+from likewise.experiments.store import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +20,8 @@ FORMATS = ("svg", "png")
 BLUE, ORANGE = "#2b6cb0", "#c05621"
 
 
-def write_figures(runs: Path, folder: Path) -> list[Path]:
-    """Every figure that the finished runs allow, as SVG and PNG; returns the files."""
-    results = load_results(runs)
-    if not results:
-        raise InputError(f"there are no finished runs in {runs}: reproduce a table first.")
+def write_figures(results: Sequence[Result], folder: Path) -> list[Path]:
+    """Every figure that these results allow, as SVG and PNG; returns the files."""
     written: list[Path] = []
     for result in _one_trial(results):
         if result.get("true_transition") is not None and result["method"] != "mns_true":
@@ -35,7 +30,7 @@ def write_figures(runs: Path, folder: Path) -> list[Path]:
             written += _save(similarity_figure(result), folder, f"similarity-{_stem(result)}")
     for table in dict.fromkeys(r["table"] for r in results):
         chosen = [r for r in results if r["table"] == table]
-        if (figure := curves_figure(runs, chosen)) is not None:
+        if (figure := curves_figure(chosen)) is not None:
             written += _save(figure, folder, f"curves-{table}")
     return written
 
@@ -83,22 +78,21 @@ def similarity_figure(result: Result) -> Figure:
     return figure
 
 
-def curves_figure(runs: Path, results: Sequence[Result]) -> Figure | None:
+def curves_figure(results: Sequence[Result]) -> Figure | None:
     """Training loss and held-out cost by epoch, a column a noise level, a line a method."""
     first = _one_trial(results)
     levels = list(dict.fromkeys((r["noise_kind"], r["noise"]) for r in first))
-    curves = {id(r): load_history(runs, Cell.from_dict(r)) for r in first}
-    if not any(curves.values()):
+    if not any(r.get("curve", {}).get("loss") for r in first):
         return None
     figure, grid = _subplots(2, len(levels), (2.6 * len(levels) + 0.8, 4.6))
     for j, level in enumerate(levels):
         for r in (r for r in first if (r["noise_kind"], r["noise"]) == level):
-            history, title = curves[id(r)], METHOD_TITLES[r["method"]]
+            colour = f"C{METHODS.index(r['method'])}"
             for i, column in enumerate(("loss", "held_out")):
-                points = [(h["epoch"] + 1, h[column]) for h in history if column in h]
-                if points:
-                    colour = f"C{METHODS.index(r['method'])}"
-                    grid[i, j].plot(*zip(*points, strict=True), label=title, color=colour, lw=1)
+                points = r.get("curve", {}).get(column, [])
+                epochs = range(1, len(points) + 1)
+                title = METHOD_TITLES[r["method"]]
+                grid[i, j].plot(epochs, points, label=title, color=colour, lw=1)
         grid[0, j].set_title(level[0] if level[1] is None else f"noise {level[1]:g}", fontsize=9)
         grid[1, j].set_xlabel("epoch", fontsize=9)
     grid[0, 0].set_ylabel("training loss", fontsize=9)

@@ -72,7 +72,7 @@ def write_outputs(folder: Path, figures: bool = False) -> list[Summary]:
     for style, suffix in (("markdown", "md"), ("latex", "tex"), ("csv", "csv")):
         write_text(folder / f"summary.{suffix}", render(summaries, style))
     if figures:
-        write_figures(folder, folder / "figures")
+        write_figures(results, folder / "figures")
     return summaries
 
 

@@ -37,7 +37,7 @@ def save_result(
     folder = cell.folder(out)
     write_json(folder / "config.json", {"cell": cell.to_dict(), "settings": dict(settings)})
     write_text(folder / "history.csv", to_csv(history, _columns_of(history)))
-    write_json(folder / "result.json", cell.to_dict() | result)
+    write_json(folder / "result.json", cell.to_dict() | result | {"curve": curve(history)})
 
 
 def load_result(out: Path, cell: Cell, settings: Mapping[str, Any] | None = None) -> Result | None:
@@ -65,16 +65,6 @@ def _changes(made: Mapping[str, Any], now: Mapping[str, Any], keys: list[str]) -
         inner = next(k for k in new if old.get(k) != new[k])
         key, old, new = f"{key}.{inner}", old.get(inner), new[inner]
     return f"{key} was {old}, is now {new}"
-
-
-def load_history(out: Path, cell: Cell) -> list[dict[str, float]]:
-    """A cell's learning curves, a row an epoch."""
-    path = cell.folder(out) / "history.csv"
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{k: float(v) for k, v in row.items() if v and k != "method"} for row in rows]
 
 
 def load_results(out: Path) -> list[Result]:
@@ -107,6 +97,14 @@ def read_collected(folder: Path) -> list[Result]:
         raise InputError(f"there are no collected results (runs/*.jsonl) in {folder}.")
     lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
     return sorted((json.loads(line) for line in lines), key=_order)
+
+
+def curve(history: Sequence[Result]) -> dict[str, list[float]]:
+    """Training loss and held-out cost by epoch, compactly: what a learning curve needs."""
+    return {
+        name: [float(f"{row[name]:.5g}") for row in history if row.get(name) is not None]
+        for name in ("loss", "held_out")
+    }
 
 
 def _short(result: Result) -> Result:
