@@ -1,0 +1,200 @@
+"""What a report is made from: a run's saved results, in one place and of one shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.errors import InputError
+from likewise.matching import best_matching, confusion
+from likewise.runs import Run, read_json
+
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Learned against true classes under the best matching.
+
+    ``counts`` (Q, P) has a row a true class and a column a learned one, columns in the order of
+    the classes they are matched to, those without a match last (``learned`` (P,) says which).
+    """
+
+    true_names: list[str]
+    learned: list[int]
+    counts: NDArray[np.int64]
+    matched: list[int]  # the column of each row, -1 for none
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A run as a report sees it: n of N items are shown, C classes were learned.
+
+    Attributes
+    ----------
+    kept : (n,) positions of the shown items among all N; ids : (n,) their names
+    posterior : (n, C); points : (n, 2), places on the map
+    sizes : (C,) predicted items of each class among all N
+    truth : (n,) names of true classes, or None
+    """
+
+    name: str
+    config: dict[str, Any]
+    metrics: dict[str, Any]
+    history: list[dict[str, Any]]
+    judgements: dict[str, Any]
+    calibration: dict[str, Any]
+    suspects: Columns
+    annotators: Columns | None
+    channel: dict[str, Any] | None
+    transition: NDArray[np.float64] | None
+    class_names: list[str]
+    kept: NDArray[np.int64]
+    ids: NDArray[np.str_]
+    posterior: NDArray[np.float32]
+    points: NDArray[np.float32]
+    sizes: NDArray[np.int64]
+    truth: NDArray[np.str_] | None
+    thumbnails: NDArray[np.uint8] | None
+    thumbnail_of: NDArray[np.int64]
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.class_names)
+
+    @property
+    def n_items(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def predicted(self) -> NDArray[np.int64]:
+        """(n,) learned class of each shown item."""
+        return np.asarray(self.posterior.argmax(axis=1), np.int64)
+
+    @property
+    def confidence(self) -> NDArray[np.float32]:
+        """(n,) probability of that class."""
+        return np.asarray(self.posterior.max(axis=1), np.float32)
+
+    def label_of(self, item: int) -> str:
+        """An item's own name, by its position among all N."""
+        where = int(np.searchsorted(self.kept, item))
+        if where < len(self.kept) and self.kept[where] == item:
+            return str(self.ids[where])
+        return str(item)
+
+    def confusion(self) -> Confusion | None:
+        """The confusion matrix, where the truth is known."""
+        if self.truth is None:
+            return None
+        names, true = np.unique(self.truth, return_inverse=True)
+        counts = confusion(self.predicted, true)
+        counts = np.pad(counts, ((0, self.n_classes - len(counts)), (0, 0)))  # (P, Q)
+        return _arranged(counts[:, : len(names)], names)
+
+
+def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Contents:
+    """Everything a report shows, checked to fit together.
+
+    ``truth`` is a file of labels (`likewise.labelfiles`), or one true class for each of the
+    run's items (or for each of the shown ones); None takes the truth that was saved with the run.
+    """
+    posterior = np.asarray(run.posterior, np.float32)
+    n, n_classes = _shape(run, posterior)
+    metrics = run.metrics
+    transition = metrics.get("transition")
+    sizes = np.array(metrics.get("sizes") or np.bincount(posterior.argmax(1), minlength=n_classes))
+    contents = Contents(
+        name=run.folder.resolve().name,
+        config=run.config,
+        metrics=metrics,
+        history=run.history,
+        judgements=run.judgements,
+        calibration=run.calibration,
+        suspects=run.suspects,
+        annotators=run.annotators,
+        channel=run.channel,
+        transition=None if transition is None else np.array(transition, np.float64),
+        class_names=_class_names(run, n_classes),
+        kept=run.kept,
+        ids=run.ids,
+        posterior=posterior,
+        points=run.map,
+        sizes=sizes.astype(np.int64),
+        truth=_truth(run, truth, int(sizes.sum())),
+        thumbnails=run.thumbnails,
+        thumbnail_of=run.thumbnail_of,
+    )
+    if not len(contents.ids) == len(contents.kept) == len(contents.points) == n:
+        raise InputError(f"the arrays in {run.folder / 'items.npz'} are not of one length.")
+    return contents
+
+
+def read_truth(path: Path, run: Run, n_items: int) -> NDArray[np.str_]:
+    """(n,) the true classes of the run's shown items, from a file of labels."""
+    from likewise.labelfiles import read_label_file
+
+    ids, labels = read_label_file(path)
+    if ids is None:
+        return _of_shown(labels, run, n_items)
+    known = dict(zip(ids.tolist(), labels.tolist()))
+    if unknown := [str(name) for name in run.ids if str(name) not in known]:
+        raise InputError(
+            f"{path} says no class for {len(unknown)} of {len(run.ids)} items, such as "
+            f"{unknown[0]!r}."
+        )
+    return np.array([known[str(name)] for name in run.ids], np.str_)
+
+
+def _shape(run: Run, posterior: NDArray[np.float32]) -> tuple[int, int]:
+    if posterior.ndim != 2 or posterior.shape[1] < 2 or not len(posterior):
+        raise InputError(
+            f"the posterior in {run.folder / 'items.npz'} has shape {posterior.shape}, where a "
+            "row an item and a column a class are expected."
+        )
+    return posterior.shape[0], posterior.shape[1]
+
+
+def _class_names(run: Run, n_classes: int) -> list[str]:
+    """Names as the model has them now: classes may be named after the run was written."""
+    path = run.model / "model.json"
+    names = read_json(path).get("classes") if path.is_file() else run.metrics.get("class_names")
+    if not isinstance(names, list) or len(names) != n_classes:
+        raise InputError(f"{run.folder} does not name the {n_classes} classes of its posterior.")
+    return [f"class {name}" if isinstance(name, int) else str(name) for name in names]
+
+
+def _truth(run: Run, given: ArrayLike | str | Path | None, n_items: int) -> NDArray[np.str_] | None:
+    if given is None:
+        return run.truth
+    if isinstance(given, str | Path):
+        return read_truth(Path(given), run, n_items)
+    return _of_shown(np.asarray(given).astype(np.str_), run, n_items)
+
+
+def _of_shown(classes: NDArray[np.str_], run: Run, n_items: int) -> NDArray[np.str_]:
+    if classes.shape == (n_items,):
+        return classes[run.kept]
+    if classes.shape == run.kept.shape:
+        return classes
+    raise InputError(f"there are {n_items} items but {classes.size} true classes.")
+
+
+def _arranged(counts: NDArray[np.int64], names: NDArray[np.str_]) -> Confusion:
+    """From (P, Q) counts by learned and true class to a matrix with matches on its diagonal."""
+    match = best_matching(counts)  # (P,) true class of each learned one
+    order = [int(k) for k in np.argsort(np.where(match < 0, len(names), match), kind="stable")]
+    column = {int(match[k]): place for place, k in enumerate(order) if match[k] >= 0}
+    agreed = sum(int(counts[k, match[k]]) for k in order if match[k] >= 0)
+    return Confusion(
+        true_names=[str(name) for name in names],
+        learned=order,
+        counts=counts[order].T,
+        matched=[column.get(row, -1) for row in range(len(names))],
+        accuracy=agreed / max(int(counts.sum()), 1),
+    )

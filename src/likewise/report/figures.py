@@ -1,0 +1,243 @@
+"""Where things lie in a drawing. Plain numbers: the templates draw them and escape every string."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from likewise.report.contents import Columns
+
+MAX_POINTS = 400
+_NOT_CURVES = ("epoch", "round", "lr", "stage", "seconds", "step", "skipped")
+_NAMES = {"loss": "training loss", "held_out": "held-out loss", "score": "held-out score"}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A drawing's size and the part of it that the data fills, in SVG units."""
+
+    width: int = 560
+    height: int = 220
+    left: int = 46
+    right: int = 12
+    top: int = 12
+    bottom: int = 30
+
+    @property
+    def inner(self) -> tuple[float, float]:
+        return self.width - self.left - self.right, self.height - self.top - self.bottom
+
+    def x(self, share: float) -> float:
+        return round(self.left + share * self.inner[0], 2)
+
+    def y(self, share: float) -> float:
+        return round(self.top + (1 - share) * self.inner[1], 2)
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An upright strip that shows ``tip`` when pointed at."""
+
+    x: float
+    width: float
+    tip: str
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """One quantity over the epochs of one stage; ``chosen`` is the x of the epoch that was kept."""
+
+    title: str
+    unit: str
+    frame: Frame
+    path: str
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    hits: list[Hit]
+    chosen: float | None
+    chosen_text: str
+
+
+def learning_curves(history: list[dict[str, Any]], best_epoch: int | None) -> list[LineChart]:
+    """A chart for each quantity of each stage; the last stage is the one whose epoch was chosen."""
+    stages = [list(rows) for _, rows in groupby(history, key=lambda row: row.get("method"))]
+    charts = []
+    for number, rows in enumerate(stages):
+        unit = "round" if "round" in rows[0] else "epoch"
+        first = 0 if unit == "round" else 1  # epochs are kept from 0 and told from 1
+        chosen = None
+        if best_epoch is not None and number == len(stages) - 1:
+            chosen = best_epoch + first
+        stage = str(rows[0].get("method") or "")
+        prefix = f"{stage}: " if len(stages) > 1 and stage else ""
+        for name in _curves(rows):
+            kept = [
+                (row.get(unit, k) + first, row[name])
+                for k, row in enumerate(rows)
+                if _finite(row.get(name))
+            ]
+            if len(kept) > 1:
+                title = prefix + _NAMES.get(name, name.replace("_", " "))
+                charts.append(line_chart(title, kept, chosen, unit))
+    return charts
+
+
+def line_chart(
+    title: str,
+    points: Sequence[tuple[float, float]],
+    chosen: float | None = None,
+    unit: str = "epoch",
+) -> LineChart:
+    """A curve through (epoch, value) points; ``unit`` is what the first are called."""
+    frame = Frame()
+    points = thin(points, chosen)
+    epochs, values = [float(p[0]) for p in points], [float(p[1]) for p in points]
+    y_ticks = nice_ticks(min(values), max(values))
+    low, high = min(y_ticks[0], min(values)), max(y_ticks[-1], max(values))
+    first, span = epochs[0], max(epochs[-1] - epochs[0], 1e-12)
+
+    def place(epoch: float, value: float) -> tuple[float, float]:
+        return frame.x((epoch - first) / span), frame.y((value - low) / max(high - low, 1e-12))
+
+    at = [place(e, v) for e, v in zip(epochs, values)]
+    step = frame.inner[0] / max(len(at) - 1, 1)
+    hits = [
+        Hit(round(x - step / 2, 2), round(step, 2), f"{unit} {e:g}: {title} {v:.4g}")
+        for (x, _), e, v in zip(at, epochs, values)
+    ]
+    inside = chosen is not None and epochs[0] <= chosen <= epochs[-1]
+    return LineChart(
+        title=title,
+        unit=unit,
+        frame=frame,
+        path="M" + "L".join(f"{x:g} {y:g}" for x, y in at),
+        x_ticks=[
+            Tick(place(t, low)[0], f"{t:g}")
+            for t in nice_ticks(epochs[0], epochs[-1])
+            if epochs[0] <= t <= epochs[-1] and t == int(t)
+        ],
+        y_ticks=[Tick(place(first, t)[1], f"{t:.4g}") for t in y_ticks],
+        hits=hits,
+        chosen=place(chosen, low)[0] if inside and chosen is not None else None,
+        chosen_text=f"{unit} {chosen:g} kept" if inside else "",
+    )
+
+
+@dataclass(frozen=True)
+class Dot:
+    x: float
+    y: float
+    radius: float
+    tip: str
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Predicted against observed shares of "same": a dot a bin, as large as its judgements."""
+
+    frame: Frame
+    dots: list[Dot]
+    path: str
+    ticks: list[Tick]  # both axes: x from the left, y from the bottom, in shares
+    corner: tuple[float, float, float, float]  # the diagonal's ends
+
+
+def calibration_chart(calibration: dict[str, Any]) -> Calibration | None:
+    """The reliability diagram; None where no judgement could be looked at."""
+    bins = calibration.get("bins") or {}
+    if not bins.get("judgements"):
+        return None
+    frame = Frame(width=380, height=372, left=44, right=14, top=14, bottom=34)
+    most = max(bins["judgements"])
+    dots = [
+        Dot(
+            frame.x(p),
+            frame.y(o),
+            round(3 + 9 * math.sqrt(n / most), 2),
+            f"predicted {p:.0%}, said same {o:.0%}, {n:,} judgements",
+        )
+        for p, o, n in zip(bins["predicted"], bins["observed"], bins["judgements"])
+    ]
+    return Calibration(
+        frame=frame,
+        dots=dots,
+        path="M" + "L".join(f"{dot.x:g} {dot.y:g}" for dot in dots),
+        ticks=[Tick(share, f"{share:.0%}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)],
+        corner=(frame.x(0), frame.y(0), frame.x(1), frame.y(1)),
+    )
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Upright bars over shares from 0 to 1."""
+
+    frame: Frame
+    bars: list[tuple[float, float, float, float, str]]  # x, y, width, height, tip
+    ticks: list[Tick]
+
+
+def reliability_histogram(annotators: Columns | None) -> Histogram | None:
+    """How many people are how reliable, in steps of five points; None without people."""
+    values = [v for v in (annotators or {}).get("reliability", []) if _finite(v)]
+    if len(values) < 5:
+        return None
+    frame = Frame(height=150, left=12)
+    bins = 20
+    counts = [0] * bins
+    for value in values:
+        counts[min(bins - 1, max(0, int(value * bins)))] += 1
+    most = max(counts)
+    bars = []
+    for k, count in enumerate(counts):
+        if count:
+            x, width = frame.x(k / bins) + 1, frame.inner[0] / bins - 2
+            y = frame.y(count / most)
+            people = "person" if count == 1 else "people"
+            tip = f"{count} {people} between {k / bins:.0%} and {(k + 1) / bins:.0%}"
+            bars.append((round(x, 2), y, round(width, 2), round(frame.y(0) - y, 2), tip))
+    ticks = [Tick(frame.x(share), f"{share:.0%}") for share in (0, 0.25, 0.5, 0.75, 1)]
+    return Histogram(frame, bars, ticks)
+
+
+def nice_ticks(low: float, high: float, about: int = 4) -> list[float]:
+    """Round numbers that span ``low`` to ``high``, some ``about`` steps apart."""
+    if not high > low:
+        high = low + (abs(low) or 1.0)
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 2.5, 5, 10) if m * power >= rough * 0.999)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]
+
+
+def thin(
+    points: Sequence[tuple[float, float]], keep: float | None = None
+) -> Sequence[tuple[float, float]]:
+    """At most some MAX_POINTS of many points, the ends and the one at ``keep`` among them."""
+    if len(points) <= MAX_POINTS:
+        return points
+    step = -(-len(points) // MAX_POINTS)
+    last = len(points) - 1
+    return [p for k, p in enumerate(points) if k % step == 0 or k == last or p[0] == keep]
+
+
+def _curves(rows: list[dict[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return [
+        name
+        for name in names
+        if name not in _NOT_CURVES and any(_finite(row.get(name)) for row in rows)
+    ]
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -1,0 +1,164 @@
+"""What a run's figures mean, in words: a headline, a few tiles, and what to be wary of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from likewise.report.contents import Columns, Contents
+
+METHODS = {
+    "joint": "the joint likelihood of all judgements",
+    "mns": "the noisy-similarity likelihood (MNS)",
+    "mcl": "the pairwise likelihood (MCL)",
+    "kcl": "the pairwise contrast (KCL)",
+}
+SURE = 0.9
+FEW_PER_ITEM = 5
+UNINFORMATIVE = 0.1  # P(same | same) - P(same | different) of somebody who hardly looks
+BAD_CALIBRATION = 0.1
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure of the first screen."""
+
+    value: str
+    label: str
+    note: str = ""
+
+
+def headline(contents: Contents) -> str:
+    """One sentence: what was learned, from what."""
+    d = contents.judgements
+    people = f" by {d['annotators']:,} people" if d.get("annotators") else ""
+    return (
+        f"{_used(contents)} of {contents.n_classes} classes found in {contents.n_items:,} items, "
+        f"learned from {d['judgements']:,} judgements{people}"
+    )
+
+
+def tiles(contents: Contents) -> list[Tile]:
+    """The figures at a glance."""
+    confident = float((contents.confidence >= SURE).mean())
+    method = str(contents.metrics.get("method", ""))
+    found = [
+        Tile(f"{contents.n_items:,}", "items", f"{contents.judgements['items_judged']:,} judged"),
+        Tile(
+            f"{contents.judgements['judgements']:,}",
+            "judgements",
+            f"{_share(contents.judgements, 'same'):.0%} say same",
+        ),
+        Tile(method, "method", METHODS.get(method, "")),
+        Tile(
+            f"{confident:.0%}", "of items placed with confidence", f"probability {SURE:.0%} or more"
+        ),
+    ]
+    if contents.transition is not None:
+        mistaken = mistaken_share(contents)
+        found.append(Tile(f"{mistaken:.0%}", "of items taken for another class", "as estimated"))
+    gap = calibration_gap(contents.calibration)
+    if gap is not None:
+        where = "held-out" if contents.calibration.get("held_out") else "training"
+        found.append(
+            Tile(f"{gap * 100:.1f} pts", "mean error of P(same)", f"on {where} judgements")
+        )
+    confusion = contents.confusion()
+    if confusion is not None:
+        found.append(Tile(f"{confusion.accuracy:.1%}", "accuracy", "against the truth you gave"))
+    return found
+
+
+def warnings(contents: Contents) -> list[str]:
+    """What to know before trusting the result; the run's own warnings first."""
+    d = contents.judgements
+    found = [str(text) for text in contents.metrics.get("warnings") or []]
+    empty = int((contents.sizes == 0).sum())
+    if empty and not any("never predicted" in text for text in found):
+        found.append(f"{empty} of {contents.n_classes} classes are empty.")
+    median = d.get("judgements_per_item", [0, FEW_PER_ITEM, 0])[1]
+    if median < FEW_PER_ITEM:
+        found.append(
+            f"Half of the items have {median:g} judgements or fewer; what is said of such items "
+            "rests on their likeness to others alone."
+        )
+    unjudged = d["items"] - d["items_judged"]
+    if unjudged:
+        found.append(f"{unjudged:,} items were never judged.")
+    gap = calibration_gap(contents.calibration)
+    if gap is not None and gap > BAD_CALIBRATION:
+        found.append(
+            f"Predicted and observed shares of “same” differ by {gap * 100:.0f} points on average: "
+            "read the probabilities as an order, not as chances."
+        )
+    if not contents.calibration.get("held_out"):
+        found.append(
+            "Too few judgements were held out to check the probabilities on: their calibration "
+            "is shown on judgements that were learned from, which flatters it."
+        )
+    careless = uninformative(contents.annotators)
+    if careless and contents.annotators:
+        found.append(
+            f"{careless} of {len(contents.annotators['annotator'])} people answer nearly the same "
+            "whatever they are shown; their judgements count for little."
+        )
+    return [_sentence(text) for text in found]
+
+
+def mistaken_share(contents: Contents) -> float:
+    """The share of items perceived as another class, by T and the sizes of the classes."""
+    if contents.transition is None:
+        return 0.0
+    weight = contents.sizes / max(int(contents.sizes.sum()), 1)
+    return float(1 - weight @ np.diag(contents.transition))
+
+
+def calibration_gap(calibration: dict[str, Any]) -> float | None:
+    """Mean distance of observed from predicted shares of "same", by judgements; None if unknown."""
+    bins = calibration.get("bins") or {}
+    weight = np.array(bins.get("judgements", []), float)
+    if not weight.sum():
+        return None
+    gaps = np.abs(np.array(bins["predicted"], float) - np.array(bins["observed"], float))
+    return float((gaps * weight).sum() / weight.sum())
+
+
+def uninformative(annotators: Columns | None) -> int:
+    """How many people answer "same" about as often for different pairs as for equal ones."""
+    if not annotators or "same_given_same" not in annotators:
+        return 0
+    pairs = zip(annotators["same_given_same"], annotators["same_given_different"])
+    return sum(a is not None and b is not None and a - b < UNINFORMATIVE for a, b in pairs)
+
+
+def channel_words(channel: dict[str, Any] | None) -> str:
+    """The channel in a sentence; empty where there is none."""
+    if channel is None:
+        return ""
+    kind = channel.get("kind")
+    if kind == "rate" or {"a", "b"} <= set(channel):
+        return (
+            f"Two items perceived as one class are called same {channel['a']:.0%} of the time, "
+            f"two perceived as different classes {channel['b']:.0%} of the time."
+        )
+    return {
+        "exact": "An answer follows from the two perceived classes without slips.",
+        "annotator": "Each person has rates of their own, listed below.",
+        "confusion": "How often two items are called same depends on both perceived classes.",
+    }.get(str(kind), "")
+
+
+def _used(contents: Contents) -> int:
+    return int((contents.sizes > 0).sum())
+
+
+def _share(d: dict[str, Any], key: str) -> float:
+    return float(d[key]) / max(int(d["judgements"]), 1)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    capital = text[:1].upper() + text[1:]
+    return capital if capital.endswith((".", "!", "?")) else f"{capital}."

@@ -1,0 +1,186 @@
+"""A run folder rendered as one HTML file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from likewise import __version__
+from likewise.atomic import write_text
+from likewise.errors import InputError
+from likewise.report import figures, findings, tables
+from likewise.report.colours import class_colours, heat_rules
+from likewise.report.contents import Contents, read_contents
+from likewise.report.pictures import pictures_of
+from likewise.report.scatter import pack_map
+from likewise.runs import Run
+
+FOLDER = Path(__file__).parent
+SECTIONS = (
+    ("glance", "At a glance"),
+    ("judgements", "Judgements"),
+    ("noise", "Noise found"),
+    ("learning", "Learning"),
+    ("classes", "Classes"),
+    ("map", "Map"),
+    ("calibration", "Probabilities"),
+    ("suspects", "Probably wrong"),
+    ("truth", "Against the truth"),
+    ("made", "How it was made"),
+)
+LONGEST = 300
+
+
+def render_report(
+    run_folder: str | Path,
+    out: str | Path,
+    truth: ArrayLike | str | Path | None = None,
+    pictures: str | Path | None = None,
+) -> Path:
+    """Write the report of a run as one self-contained HTML file, and return its path.
+
+    Parameters
+    ----------
+    run_folder : the folder that ``likewise fit --out`` wrote; only read
+    out : the file to write
+    truth : true classes, for a confusion matrix: a CSV or .npy file of labels, or one class an
+        item; None takes those saved with the run, if any
+    pictures : a folder of images named after the items, where the items themselves are features
+    """
+    contents = read_contents(Run.open(run_folder), truth)
+    path = Path(out)
+    write_text(path, render(contents, pictures))
+    return path
+
+
+def render(contents: Contents, pictures: str | Path | None = None) -> str:
+    """The page as text."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError as error:
+        raise InputError("a report needs jinja2: pip install 'likewise[report]'.") from error
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"count": count, "percent": percent}
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
+    script = (FOLDER / "script.js").read_text(encoding="utf-8")
+    return environment.get_template("page.html").render(
+        **context(contents, pictures),
+        style=Markup(stylesheet()),
+        script=Markup(script),
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        version=__version__,
+    )
+
+
+def context(contents: Contents, folder: str | Path | None = None) -> dict[str, Any]:
+    """Everything the template shows."""
+    cards, suspected = tables.class_cards(contents), tables.suspects(contents)
+    pictures = pictures_of(contents, _wanted(cards, suspected), folder)
+    found = contents.confusion()
+    transition = tables.transition_matrix(contents)
+    channel = tables.channel_matrix(contents)
+    confusion = tables.confusion_matrix(contents, found)
+    people, left_out = tables.people(contents.annotators)
+    matrices = [m for m in (transition, channel, confusion) if m is not None and m.packed]
+    return {
+        "c": contents,
+        "d": contents.judgements,
+        "sections": [s for s in SECTIONS if s[0] != "truth" or found is not None],
+        "headline": findings.headline(contents),
+        "tiles": findings.tiles(contents),
+        "warnings": findings.warnings(contents),
+        "mistaken": findings.mistaken_share(contents),
+        "gap": findings.calibration_gap(contents.calibration),
+        "channel_words": findings.channel_words(contents.channel),
+        "transition": transition,
+        "channel": channel,
+        "confusion": confusion,
+        "accuracy": None if found is None else found.accuracy,
+        "people": people,
+        "people_left_out": left_out,
+        "histogram": figures.reliability_histogram(contents.annotators),
+        "curves": figures.learning_curves(contents.history, contents.metrics.get("best_epoch")),
+        "calibration": figures.calibration_chart(contents.calibration),
+        "cards": cards,
+        "named": not all(name.startswith("class ") for name in contents.class_names),
+        "suspects": suspected,
+        "pictures": pictures,
+        "made": [(title, list(_rows(part))) for title, part in _made(contents)],
+        "data": {
+            "names": contents.class_names,
+            "colours": class_colours(contents.n_classes),
+            "pictures": pictures,
+            "matrices": {matrix.key: matrix.packed for matrix in matrices},
+            "map": pack_map(contents),
+        },
+    }
+
+
+def stylesheet() -> str:
+    """style.css, and the rules of the heat maps' shades in both schemes."""
+
+    def rules(scheme: str) -> str:
+        return "".join(
+            f".h{level}{{background:{ground};color:{ink}}}"
+            for level, ground, ink in heat_rules(scheme)
+        )
+
+    base = (FOLDER / "style.css").read_text(encoding="utf-8")
+    dark = f"@media screen and (prefers-color-scheme: dark){{{rules('dark')}}}"
+    return f"{base}{rules('light')}{dark}"
+
+
+def count(value: float | None) -> str:
+    """12345 as 12,345; nothing as a dash."""
+    return "–" if value is None else f"{value:,.10g}"
+
+
+def percent(value: float | None) -> str:
+    """0.1234 as 12.3%, whole where a tenth says nothing; nothing as a dash."""
+    if value is None:
+        return "–"
+    return f"{value:.0%}" if value in (0, 1) else f"{value:.1%}"
+
+
+def _wanted(cards: list[tables.ClassCard], suspected: list[tables.Suspect]) -> Iterator[int]:
+    """Items to picture, the most worth seeing first: the page has room for so many."""
+    for card in cards:
+        yield from card.typical
+    for suspect in suspected[:24]:
+        yield from (suspect.left, suspect.right)
+    for card in cards:
+        yield from card.uncertain
+    for suspect in suspected[24:]:
+        yield from (suspect.left, suspect.right)
+
+
+def _made(contents: Contents) -> Iterator[tuple[str, dict[str, Any]]]:
+    versions = contents.config.get("versions")
+    asked = {k: v for k, v in contents.config.items() if k not in ("versions", "kind", "version")}
+    told = ("transition", "warnings", "class_names", "sizes", "choice")
+    yield "Asked for", asked
+    yield "Came out", {k: v for k, v in contents.metrics.items() if k not in told}
+    if isinstance(versions, dict):
+        yield "Made with", versions
+
+
+def _rows(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as dotted names with short values."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _rows(inner, f"{prefix}.{key}" if prefix else str(key))
+        return
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    yield prefix, text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
