@@ -12,7 +12,7 @@ from likewise.errors import InputError
 from likewise.pairs import Pairs
 from likewise.reading.kinds import file_kind
 from likewise.reading.long import ColumnNames, Items, read_long
-from likewise.reading.tables import RecordTable, open_table, text_errors
+from likewise.reading.tables import RecordTable, arrow_errors, open_table, text_errors
 
 _HEADERS = {"left", "right", "a", "b", "i", "j", "id1", "id2", "id_1", "id_2", "item1", "item2"}
 _HEADERS |= {"item_1", "item_2", "first", "second", "source", "target", "from", "to", "x", "y"}
@@ -48,8 +48,9 @@ def _two_columns(path: Path) -> list[tuple[str, str]]:
         table = open_table(path, kind)
         if len(table.columns) != 2:
             raise _not_two(path, ", ".join(table.columns))
-        batches = table.batches(table.columns, [])
-        return [(str(a), str(b)) for batch in batches for a, b in zip(*map(list, batch.columns))]
+        with arrow_errors(path):
+            batches = table.batches(table.columns, [])
+            return [(str(a), str(b)) for part in batches for a, b in zip(*map(list, part.columns))]
     if kind != "csv":
         raise InputError(f"{path.name} is not a list of pairs: give two columns, CSV or Parquet.")
     return _two_text_columns(path)

@@ -16,7 +16,7 @@ from likewise.errors import InputError
 from likewise.pairs import Pairs
 from likewise.reading.coded import Coded, CodedBuilder, NumberBuilder
 from likewise.reading.ids import IdColumn, resolve_ids
-from likewise.reading.tables import CsvTable, Table, require_columns
+from likewise.reading.tables import CsvTable, Table, arrow_errors, require_columns
 
 
 @dataclass(frozen=True)
@@ -120,17 +120,18 @@ def read_columns(
     builders: dict[str, CodedBuilder | NumberBuilder] = {}
     builders |= {name: CodedBuilder() for name in text}
     builders |= {name: NumberBuilder(name) for name in numbers}
-    for batch in table.batches([*either, *text, *numbers], text):
-        _refuse_nested(table, batch)
+    with arrow_errors(table.path):
+        for batch in table.batches([*either, *text, *numbers], text):
+            _refuse_nested(table, batch)
+            for name in either:
+                if name not in builders:
+                    is_number = _is_number_type(batch.column(name).type)
+                    builders[name] = NumberBuilder(name) if is_number else CodedBuilder()
+            for name, builder in builders.items():
+                builder.append(batch.column(name))
         for name in either:
-            if name not in builders:
-                is_number = _is_number_type(batch.column(name).type)
-                builders[name] = NumberBuilder(name) if is_number else CodedBuilder()
-        for name, builder in builders.items():
-            builder.append(batch.column(name))
-    for name in either:
-        builders.setdefault(name, NumberBuilder(name))  # a table without rows
-    return {name: builder.finish() for name, builder in builders.items()}
+            builders.setdefault(name, NumberBuilder(name))  # a table without rows
+        return {name: builder.finish() for name, builder in builders.items()}
 
 
 def _read_columns(table: Table, names: ColumnNames, items: Items) -> dict[str, Any]:

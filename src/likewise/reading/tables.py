@@ -22,7 +22,10 @@ class Table(Protocol):
     columns: list[str]
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
-        """Record batches with the columns ``names``, those in ``text`` as (coded) text."""
+        """Record batches with the columns ``names``, those in ``text`` as (coded) text.
+
+        To be used within `arrow_errors`.
+        """
         ...
 
     def where(self, row: int) -> str:
@@ -38,14 +41,14 @@ class ParquetTable:
 
         self.path = path
         self._parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-        with _arrow_errors(path):
+        with arrow_errors(path):
             self.columns = [str(name) for name in pq.read_schema(self._parts[0]).names]
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         for part in self._parts:
-            with _arrow_errors(self.path), pq.ParquetFile(part, read_dictionary=list(text)) as file:
+            with pq.ParquetFile(part, read_dictionary=list(text)) as file:
                 if missing := [name for name in names if name not in file.schema_arrow.names]:
                     raise InputError(f"{part.name} lacks the column {', '.join(missing)}.")
                 yield from file.iter_batches(_BATCH_ROWS, columns=list(names))
@@ -70,17 +73,16 @@ class CsvTable:
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        with _arrow_errors(self.path):
-            yield from arrow_csv.open_csv(
-                str(self.path),
-                arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
-                arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-                arrow_csv.ConvertOptions(
-                    include_columns=list(names),
-                    column_types={name: pa.string() for name in text},
-                    strings_can_be_null=False,
-                ),
-            )
+        yield from arrow_csv.open_csv(
+            str(self.path),
+            arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
+            arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            arrow_csv.ConvertOptions(
+                include_columns=list(names),
+                column_types={name: pa.string() for name in text},
+                strings_can_be_null=False,
+            ),
+        )
 
     def where(self, row: int) -> str:
         """The line of a row: blank lines and quoted line breaks make it differ from row + 2."""
@@ -111,14 +113,13 @@ class RecordTable:
 
         columns = {name: [record.get(name) for record in self._records] for name in names}
         as_text = {name: [_plain(v) for v in column] for name, column in columns.items()}
-        with _arrow_errors(self.path):
-            arrays = {
-                name: pa.array(as_text[name], pa.string())
-                if name in text or _is_text(column)
-                else pa.array(column)
-                for name, column in columns.items()
-            }
-            yield pa.record_batch(arrays)
+        arrays = {
+            name: pa.array(as_text[name], pa.string())
+            if name in text or _is_text(column)
+            else pa.array(column)
+            for name, column in columns.items()
+        }
+        yield pa.record_batch(arrays)
 
     def where(self, row: int) -> str:
         return f"{self._row_name} {row}"
@@ -149,13 +150,13 @@ def _plain(value: Any) -> str | None:
 
 
 @contextmanager
-def _arrow_errors(path: Path) -> Iterator[None]:
+def arrow_errors(path: Path) -> Iterator[None]:
     """Arrow's complaint about a damaged file as one sentence of ours."""
     import pyarrow as pa
 
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, OverflowError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"{path.name} cannot be read: {reason}.") from error
 
