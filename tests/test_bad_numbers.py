@@ -157,6 +157,6 @@ def test_the_area_is_that_of_scikit_learn() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), size=30)
     listed = Pairs.from_labels(rng.integers(3, size=30)).explicit()
-    area, _ = judged_area(p, listed, rng)
+    area, _ = judged_area(p, listed.left, listed.right, listed.same)
     score = (p[listed.left] * p[listed.right]).sum(axis=1)
     assert area == pytest.approx(roc_auc_score(listed.same, score))

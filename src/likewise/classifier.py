@@ -137,8 +137,8 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self.choice_ = fitted.choice
         self.best_epoch_ = fitted.best_epoch
         self.score_ = fitted.score
-        _, held, _, held_pairs = problem.parts
-        self.warnings_ = misgivings(fitted, self.predict_proba(items), held, held_pairs)
+        held = problem.parts[1]
+        self.warnings_ = misgivings(fitted, self.predict_proba(items), held, judgements)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:

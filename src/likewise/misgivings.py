@@ -15,29 +15,29 @@ INFORMATIVE = 0.02  # an AUC must be so far above one half, beyond what chance e
 
 
 def misgivings(
-    fitted: Fitted, probabilities: NDArray[Any], held: NDArray[Any], held_pairs: Pairs
+    fitted: Fitted, probabilities: NDArray[Any], held: NDArray[Any], pairs: Pairs
 ) -> list[str]:
     """Sentences about dead classes, training that went nowhere, judgements that say nothing.
 
-    ``probabilities`` (N, C) are those of all items, ``held`` (h,) the held-out ones among them and
-    ``held_pairs`` their judgements: a network can learn by heart those that it was given.
+    ``probabilities`` (N, C) are those of all items that ``pairs`` are about, ``held`` (h,) the
+    items held out of training.
     """
     found = [*_dead_classes(probabilities), *_training(fitted)]
-    area, error = judged_area(probabilities[held], held_pairs, np.random.default_rng(0))
+    left, right, same = _unseen(pairs, held, np.random.default_rng(0))
+    area, error = judged_area(probabilities, left, right, same)
     if area is not None and area < 0.5 + max(INFORMATIVE, 2 * error):
         found.append(
-            f"held-out judgements are ranked no better than by chance (AUC {area:.2f}): either "
-            "they carry no information about these items, or nothing was learned; check that the "
-            "items stand in the order that the judgements number them in."
+            f"judgements that training did not see are ranked no better than by chance (AUC "
+            f"{area:.2f}): either they carry no information about these items, or nothing was "
+            "learned; check that the items stand in the order that the judgements number them in."
         )
     return found
 
 
 def judged_area(
-    probabilities: NDArray[Any], pairs: Pairs, rng: np.random.Generator
+    probabilities: NDArray[Any], left: NDArray[Any], right: NDArray[Any], same: NDArray[np.bool_]
 ) -> tuple[float | None, float]:
     """The AUC of P(same) for the answers, and its standard error; None without both answers."""
-    left, right, same = _some(pairs, rng)
     n_same, n_different = int(same.sum()), int((~same).sum())
     if not n_same or not n_different:
         return None, 0.0
@@ -46,25 +46,28 @@ def judged_area(
     p = np.einsum("mc,mc->m", probabilities[left], probabilities[right])
     ranks = rankdata(p)
     area = (ranks[same].sum() - n_same * (n_same + 1) / 2) / (n_same * n_different)
-    # Under no information; judgements of an item hang together, so at most one counts for each.
+    # Under no information. Judgements of an item hang together: no more count than there are items.
     few = min(n_same, n_different, len(probabilities))
     return float(area), float(np.sqrt(1 / (6 * few)))
 
 
-def _some(
-    pairs: Pairs, rng: np.random.Generator
+def _unseen(
+    pairs: Pairs, held: NDArray[Any], rng: np.random.Generator
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-    """Left, right and answers of at most `MAX_JUDGED` judgements."""
-    if not pairs.is_complete:
-        chosen = np.arange(len(pairs))
-        if len(pairs) > MAX_JUDGED:
-            chosen = rng.choice(len(pairs), MAX_JUDGED, replace=False)
-        return pairs.left[chosen], pairs.right[chosen], pairs.same[chosen]
-    ids = pairs.components()
-    left, right = rng.integers(len(ids), size=(2, min(MAX_JUDGED, 4 * len(pairs))))
-    apart = left != right
-    left, right = left[apart], right[apart]
-    return left, right, ids[left] == ids[right]
+    """Left, right, answers of at most `MAX_JUDGED` judgements that name a held-out item."""
+    if pairs.is_complete:
+        ids = pairs.components()
+        left = rng.choice(held, MAX_JUDGED)
+        right = rng.integers(len(ids), size=MAX_JUDGED)
+        apart = left != right
+        left, right = left[apart], right[apart]
+        return left, right, ids[left] == ids[right]
+    is_held = np.zeros(pairs.n_items, bool)
+    is_held[held] = True
+    chosen = np.flatnonzero(is_held[pairs.left] | is_held[pairs.right])
+    if len(chosen) > MAX_JUDGED:
+        chosen = rng.choice(chosen, MAX_JUDGED, replace=False)
+    return pairs.left[chosen], pairs.right[chosen], pairs.same[chosen]
 
 
 def _dead_classes(probabilities: NDArray[Any]) -> list[str]:
