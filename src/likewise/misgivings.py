@@ -76,8 +76,8 @@ def _dead_classes(probabilities: NDArray[Any]) -> list[str]:
     if not dead:
         return []
     return [
-        f"{dead} of {n_classes} classes are never predicted for the items given; fewer classes, more "
-        "judgements or method='joint' may help."
+        f"{dead} of {n_classes} classes are never predicted for the items given; fewer classes, "
+        "more judgements or method='joint' may help."
     ]
 
 
