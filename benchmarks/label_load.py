@@ -79,11 +79,12 @@ class Person:
     seen: set[str] = field(default_factory=set)
     streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def judge(self, answers: int) -> None:
+    async def judge(self, answers: int, think_s: float = 0) -> None:
         """Join and answer, looking at each picture once, as a browser with a cache does."""
-        rng = random.Random(self.name)
+        rng = random.Random(f"{self.name} {len(self.asked)}")
         state = await self.insist("POST", "/api/join", {"annotator": self.name})
         for _ in range(answers):
+            await asyncio.sleep(think_s)
             pair = state["pair"]
             names = frozenset((pair["left"]["name"], pair["right"]["name"]))
             self.asked.append(names)

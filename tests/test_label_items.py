@@ -171,6 +171,20 @@ def test_the_id_column_can_be_named_and_must_be_distinct(tmp_path):
         open_items(path, id_column="key")
 
 
+def test_items_are_known_by_the_names_that_fit_gives_them(tmp_path):
+    """Else the answers of a database would be about other items than those that are fitted."""
+    from likewise.itemfiles import read_items
+
+    tables = ["id,a\nx,1\ny,2\n", "item,a\n7,1\n8,2\n", "a,b\n1,2\n3,4\n", "1.5,2\n3,4\n5,6\n"]
+    for k, text in enumerate(tables):
+        path = tmp_path / f"{k}.csv"
+        path.write_text(text)
+        assert list(open_items(path).ids) == list(read_items(path).names)
+    for name in ("b.png", "sub/a.png"):
+        save(tmp_path / "folder" / name, (8, 8))
+    assert list(open_items(tmp_path / "folder").ids) == list(read_items(tmp_path / "folder").names)
+
+
 def test_parquet_tables_are_read_too(tmp_path):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"id": [7, 8], "size": [1.5, None], "note": ["a", "b"]}), path)

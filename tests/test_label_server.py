@@ -119,6 +119,17 @@ def test_a_client_that_sends_slowly_is_dropped_and_others_are_served(port, begin
     assert all(is_closed(connection) for connection in slow)
 
 
+def test_a_body_that_is_announced_too_large_is_refused_before_it_comes(port):
+    head = (
+        b"POST /api/join HTTP/1.1\r\nhost: 127.0.0.1\r\nx-likewise: 1\r\n"
+        b"content-type: application/json\r\ncontent-length: 1000000000\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(head)
+        connection.settimeout(10)
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
 def test_a_client_that_does_not_read_is_dropped(port):
     state = join_and_answer(port, "Ada")
     deaf = socket.socket()

@@ -136,8 +136,9 @@ def test_export_writes_csv_and_parquet(store, tmp_path):
 def test_export_says_what_it_cannot_write(store, tmp_path):
     with pytest.raises(InputError, match="must end in"):
         export_judgements(store.path, tmp_path / "out.xlsx")
-    with pytest.raises(InputError, match="does not exist"):
-        export_judgements(store.path, tmp_path / "no" / "out.csv")
+    for name in ("out.csv", "out.parquet"):
+        with pytest.raises(InputError, match="there is no folder"):
+            export_judgements(store.path, tmp_path / "no" / name)
 
 
 def _sqlite(path: Path, script: str) -> Path:

@@ -2,25 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-
 import pytest
-from devices import DESKTOP
-
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
-
-def find_chromium() -> str | None:
-    """The browser's path: that of the environment, or Debian's."""
-    return os.environ.get("LIKEWISE_CHROMIUM") or shutil.which("chromium")
+from devices import ARGUMENTS, DESKTOP, find_chromium
 
 
 @pytest.fixture(scope="session")

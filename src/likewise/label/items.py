@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from likewise.errors import InputError
+from likewise.itemfiles import guess_id, is_headless
 from likewise.label.pictures import SUFFIXES, Picture, PictureCache, encode, encode_file
 
 MAX_ITEMS = 1_000_000
@@ -88,7 +89,7 @@ class Table:
 
     def __init__(self, columns: list[str], rows: list[list[str]], id_column: str | None) -> None:
         if id_column is None:
-            id_column = next((name for name in columns if name.strip().lower() == "id"), None)
+            id_column = guess_id(columns)
         elif id_column not in columns:
             raise InputError(f"there is no column {id_column}; there are {', '.join(columns)}.")
         if id_column is None:
@@ -184,6 +185,9 @@ def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
         raise InputError(f"line {reader.line_num} of {path.name} is not CSV: {error}.") from error
     except OSError as error:
         raise InputError(f"{path.name} cannot be read: {error.strerror}.") from error
+    if is_headless(columns):  # as `fit` will read it: the first line is an item, not names
+        rows.insert(0, columns)
+        columns = [f"column {k + 1}" for k in range(len(columns))]
     return columns, rows
 
 

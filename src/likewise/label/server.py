@@ -90,7 +90,7 @@ def server_config(
         date_header=True,
         proxy_headers=False,  # else anybody could claim another address, and its rate limit
         access_log=False,  # it would write tokens, which stand in addresses, to the log
-        log_level="warning",
+        log_level="error",  # a stranger's nonsense is no news
     )
 
 
