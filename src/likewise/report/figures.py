@@ -134,10 +134,23 @@ def line_chart(
 
 @dataclass(frozen=True)
 class Dot:
+    """A bin: predicted and observed share of "same", and the latter's 95% interval."""
+
     x: float
     y: float
     radius: float
-    tip: str
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    judgements: int
+
+    @property
+    def tip(self) -> str:
+        return (
+            f"predicted {self.predicted:.0%}, said same {self.observed:.0%}, "
+            f"{self.judgements:,} judgements"
+        )
 
 
 @dataclass(frozen=True)
@@ -156,17 +169,12 @@ def calibration_chart(calibration: dict[str, Any]) -> Calibration | None:
     bins = calibration.get("bins") or {}
     if not bins.get("judgements"):
         return None
-    frame = Frame(width=380, height=372, left=44, right=14, top=14, bottom=34)
+    frame = Frame(width=392, height=372, left=44, right=26, top=14, bottom=34)
     most = max(bins["judgements"])
-    dots = [
-        Dot(
-            frame.x(p),
-            frame.y(o),
-            round(3 + 9 * math.sqrt(n / most), 2),
-            f"predicted {p:.0%}, said same {o:.0%}, {n:,} judgements",
-        )
-        for p, o, n in zip(bins["predicted"], bins["observed"], bins["judgements"])
-    ]
+    dots = []
+    for p, o, n in zip(bins["predicted"], bins["observed"], bins["judgements"]):
+        radius = round(3 + 9 * math.sqrt(n / most), 2)
+        dots.append(Dot(frame.x(p), frame.y(o), radius, p, o, *wilson(o, n), n))
     return Calibration(
         frame=frame,
         dots=dots,
@@ -174,6 +182,13 @@ def calibration_chart(calibration: dict[str, Any]) -> Calibration | None:
         ticks=[Tick(share, f"{share:.0%}") for share in (0.0, 0.25, 0.5, 0.75, 1.0)],
         corner=(frame.x(0), frame.y(0), frame.x(1), frame.y(1)),
     )
+
+
+def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's interval for a share seen among n."""
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 @dataclass(frozen=True)

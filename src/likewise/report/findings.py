@@ -34,8 +34,10 @@ def headline(contents: Contents) -> str:
     """One sentence: what was learned, from what."""
     d = contents.judgements
     people = f" by {d['annotators']:,} people" if d.get("annotators") else ""
+    used = int((contents.sizes > 0).sum())
+    classes = f"{used}" if used == contents.n_classes else f"{used} of {contents.n_classes}"
     return (
-        f"{_used(contents)} of {contents.n_classes} classes found in {contents.n_items:,} items, "
+        f"{classes} classes found in {contents.n_items:,} items, "
         f"learned from {d['judgements']:,} judgements{people}"
     )
 
@@ -148,10 +150,6 @@ def channel_words(channel: dict[str, Any] | None) -> str:
         "annotator": "Each person has rates of their own, listed below.",
         "confusion": "How often two items are called same depends on both perceived classes.",
     }.get(str(kind), "")
-
-
-def _used(contents: Contents) -> int:
-    return int((contents.sizes > 0).sum())
 
 
 def _share(d: dict[str, Any], key: str) -> float:

@@ -72,7 +72,7 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": count, "percent": percent}
+    environment.filters |= {"count": count, "percent": percent, "probability": probability}
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     script = (FOLDER / "script.js").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
@@ -152,6 +152,11 @@ def percent(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.0%}" if value in (0, 1) else f"{value:.1%}"
+
+
+def probability(value: float) -> str:
+    """A percentage that never claims certainty."""
+    return "> 99.9%" if value > 0.999 else "< 0.1%" if value < 0.001 else f"{value:.1%}"
 
 
 def _wanted(cards: list[tables.ClassCard], suspected: list[tables.Suspect]) -> Iterator[int]:

@@ -16,6 +16,7 @@ from likewise.report.contents import Columns, Confusion, Contents
 LARGE = 16  # a matrix of more classes is drawn without its numbers
 TOP = 12
 MAX_PEOPLE = 500
+ALIKE = 0.005
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def transition_matrix(contents: Contents) -> Matrix | None:
     """T: a row a true class, a column the class it is taken for."""
     if contents.transition is None:
         return None
-    names = contents.class_names
+    names = _short(contents.class_names)
     marks = list(range(len(names)))
     return _matrix(
         "transition", contents.transition, names, names, marks, "{row} taken for {column}"
@@ -54,7 +55,7 @@ def channel_matrix(contents: Contents) -> Matrix | None:
     values = (contents.channel or {}).get("p_same")
     if not isinstance(values, list) or len(values) != contents.n_classes:
         return None
-    names = contents.class_names
+    names = _short(contents.class_names)
     shares = np.array(values, float)
     return _matrix(
         "channel", shares, names, names, list(range(len(names))), "{row} and {column} called same"
@@ -65,7 +66,8 @@ def confusion_matrix(contents: Contents, found: Confusion | None) -> Matrix | No
     """Shares of each true class (row) in each learned one (column), matches on the diagonal."""
     if found is None:
         return None
-    columns = [contents.class_names[k] for k in found.learned]
+    names = _short(contents.class_names)
+    columns = [names[k] for k in found.learned]
     shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
     return _matrix(
         "confusion", shares, found.true_names, columns, found.matched, "{row} learned as {column}"
@@ -218,14 +220,23 @@ def _matrix(
     )
 
 
+def _short(names: list[str]) -> list[str]:
+    """Names for narrow columns: "class 7" as 7, where no class has a name."""
+    if all(name.startswith("class ") for name in names):
+        return [name.removeprefix("class ") for name in names]
+    return names
+
+
 def _top(
     shares: NDArray[np.float64], row_names: list[str], column_names: list[str], marked: list[int]
 ) -> list[tuple[str, str, str]]:
-    """The largest shares off the diagonal, worst first."""
+    """The largest shares off the diagonal, worst first; none where all are alike."""
     others = shares.copy()
     for row, column in enumerate(marked):
         if column >= 0:
             others[row, column] = -1
+    if not (others >= 0).any() or others.max() - others[others >= 0].min() < ALIKE:
+        return []
     order = np.argsort(-others, axis=None, kind="stable")[:TOP]
     places = [np.unravel_index(k, others.shape) for k in order]
     return [

@@ -1,0 +1,315 @@
+"""The report says what the run holds, escapes all of it, and loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.errors import InputError
+from likewise.report import figures, findings, page, render_report, tables
+from likewise.report.colours import class_colours, contrast, heat_level, heat_rules, parse
+from likewise.report.contents import read_contents
+from likewise.report.pictures import image_files
+from likewise.runs import Run
+from report_runs import HOSTILE, small_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return small_run(tmp_path_factory.mktemp("runs") / "digits")
+
+
+@pytest.fixture(scope="module")
+def html(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return render_report(run.folder, tmp_path_factory.mktemp("page") / "report.html").read_text()
+
+
+class Outline(HTMLParser):
+    """The tags of a page with their attributes, and the text outside of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._silent = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._silent = tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent = False
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.text += data
+
+
+def embedded(text: str) -> dict:
+    return json.loads(re.search(r'id="data">(.*?)</script>', text, re.S).group(1))
+
+
+def test_every_section_is_there_and_linked(html: str) -> None:
+    outline = Outline(html)
+    ids = {attributes.get("id") for _, attributes in outline.tags}
+    links = {a["href"] for tag, a in outline.tags if tag == "a"}
+    for anchor, _ in page.SECTIONS:
+        assert anchor in ids
+        assert f"#{anchor}" in links
+    assert "3 classes found in 150 items, learned from 1,500 judgements by 5 people" in html
+
+
+def test_it_loads_nothing(html: str) -> None:
+    outline = Outline(html)
+    for tag, attributes in outline.tags:
+        for name in ("src", "href"):
+            value = attributes.get(name) or ""
+            assert value.startswith(("data:", "#")) or not value, (tag, value)
+    assert "http:" not in html.replace("http-equiv", "")
+    assert "https:" not in html
+    assert "url(" not in html
+
+
+def test_the_policy_allows_this_script_and_no_other(html: str) -> None:
+    import hashlib
+
+    scripts = re.findall(r"<script>(.*?)</script>", html, re.S)
+    assert len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    assert f"script-src &#39;sha256-{digest}&#39;" in html or f"'sha256-{digest}'" in html
+    assert "default-src 'none'" in html
+
+
+def test_whatever_people_type_is_text(tmp_path: Path) -> None:
+    ids = [f"{HOSTILE}{k}" for k in range(150)]
+    run = small_run(
+        tmp_path / "run",
+        name=HOSTILE,
+        class_names=[f"{HOSTILE}{k}" for k in range(3)],
+        ids=ids,
+        features=True,
+    )
+    text = render_report(run.folder, tmp_path / "report.html").read_text()
+    outline = Outline(text)
+    assert [tag for tag, _ in outline.tags].count("script") == 2
+    assert not any("onerror" in a or a.get("src") == "x" for _, a in outline.tags)
+    assert not any(tag == "img" for tag, _ in outline.tags)
+    assert HOSTILE in outline.text
+    assert embedded(text)["map"]["names"] == ids
+    assert embedded(text)["names"][2] == f"{HOSTILE}2"
+
+
+def test_the_map_holds_every_item(html: str, run: Run) -> None:
+    data = embedded(html)["map"]
+    x = np.frombuffer(base64.b64decode(data["x"]), "<u2").astype(float)
+    y = np.frombuffer(base64.b64decode(data["y"]), "<u2").astype(float)
+    assert len(x) == data["n"] == 150
+    inside = (x > 0) & (x < 65535) & (y > 0) & (y < 65535)
+    assert inside.mean() > 0.98
+    # One scale for both axes: distances on the page are proportional to those in the run.
+    places = np.stack([x, y], axis=1)[inside]
+    true = np.asarray(run.map, float)[inside]
+    ratio = np.linalg.norm(places[1:] - places[0], axis=1) / np.linalg.norm(
+        true[1:] - true[0], axis=1
+    )
+    assert np.allclose(ratio, np.median(ratio), rtol=0.02)
+    classes = np.frombuffer(base64.b64decode(data["cls"]), "<u2")
+    assert np.array_equal(classes, np.asarray(run.posterior, float).argmax(axis=1))
+    assert data["truthNames"] == ["0", "1", "2"]
+
+
+def test_pictures_are_there_once_and_are_of_the_right_items(html: str, run: Run) -> None:
+    import io
+
+    from PIL import Image
+
+    pictures = embedded(html)["pictures"]
+    shown = {a["data-item"] for tag, a in Outline(html).tags if tag == "img"}
+    assert shown == set(pictures)
+    item = next(iter(pictures))
+    raw = base64.b64decode(pictures[item].split(",", 1)[1])
+    pixels = np.asarray(Image.open(io.BytesIO(raw)))
+    where = np.searchsorted(run.thumbnail_of, int(item))
+    np.testing.assert_array_equal(pixels, run.thumbnails[where])
+
+
+def test_the_confusion_matrix_is_under_the_best_matching(run: Run) -> None:
+    contents = read_contents(run)
+    found = contents.confusion()
+    assert found is not None
+    predicted = contents.predicted
+    # A permutation of learned classes changes nothing: brute force over all matchings.
+    from itertools import permutations
+
+    truth = np.asarray(contents.truth).astype(int)
+    best = max((np.array(order)[predicted] == truth).mean() for order in permutations(range(3)))
+    assert found.accuracy == pytest.approx(best)
+    assert found.counts.sum() == 150
+    diagonal = [found.counts[row, column] for row, column in enumerate(found.matched)]
+    assert sum(diagonal) == round(best * 150)
+
+
+def test_truth_from_a_file_or_an_array(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "truth.csv"
+    rows = "\n".join(f"{k},{'odd' if k % 2 else 'even'}" for k in range(150))
+    path.write_text(f"item,class\n{rows}\n")
+    given = read_contents(run, path).truth
+    assert given is not None
+    assert given[:2].tolist() == ["even", "odd"]
+    np.testing.assert_array_equal(read_contents(run, given).truth, given)
+    with pytest.raises(InputError, match="150 items but 3 true classes"):
+        read_contents(run, ["a", "b", "c"])
+    with pytest.raises(InputError, match="no file"):
+        read_contents(run, tmp_path / "none.csv")
+
+
+def test_pictures_from_a_folder_where_items_are_features(tmp_path: Path) -> None:
+    from PIL import Image
+
+    run = small_run(tmp_path / "run", features=True, with_truth=False)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    for k in range(150):
+        Image.new("RGB", (200, 120), (k, 0, 0)).save(folder / f"{k:03d}.png")
+    (folder / "notes.txt").write_text("not a picture")
+    text = render_report(run.folder, tmp_path / "a.html", pictures=folder).read_text()
+    assert len(embedded(text)["pictures"]) > 20
+    without = render_report(run.folder, tmp_path / "b.html").read_text()
+    assert embedded(without)["pictures"] == {}
+    assert 'id="truth"' not in without
+    assert image_files(folder)["7"] == folder / "007.png"
+    with pytest.raises(InputError, match="holds no pictures"):
+        image_files(run.folder)
+
+
+def test_names_given_after_the_run_are_shown(tmp_path: Path) -> None:
+    run = small_run(tmp_path / "run")
+    path = run.model / "model.json"
+    about = json.loads(path.read_text())
+    about["classes"] = ["ant", "bee", "cat"]
+    path.write_text(json.dumps(about))
+    assert read_contents(Run.open(run.folder)).class_names == ["ant", "bee", "cat"]
+
+
+@pytest.mark.parametrize("missing", ["items.npz", "report.json", "history.csv", "metrics.json"])
+def test_a_run_that_is_not_whole(tmp_path: Path, missing: str) -> None:
+    run = small_run(tmp_path / "run")
+    (run.folder / missing).unlink()
+    with pytest.raises(InputError, match="not a whole run"):
+        render_report(run.folder, tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_warnings_are_in_words(run: Run) -> None:
+    from dataclasses import replace
+
+    contents = read_contents(run)
+    empty = replace(contents, sizes=np.array([150, 0, 0]))
+    assert "2 of 3 classes are empty." in findings.warnings(empty)
+    sparse = dict(contents.judgements, judgements_per_item=[0, 2, 9], items_judged=140)
+    words = " ".join(findings.warnings(replace(contents, judgements=sparse)))
+    assert "2 judgements or fewer" in words
+    assert "10 items were never judged" in words
+    assert findings.uninformative(contents.annotators) == 1
+    wrong = {
+        "held_out": True,
+        "bins": {"predicted": [0.1, 0.9], "observed": [0.5, 0.7], "judgements": [300, 100]},
+    }
+    assert findings.calibration_gap(wrong) == pytest.approx(0.35)
+    words = " ".join(findings.warnings(replace(contents, calibration=wrong)))
+    assert "differ by 35 points" in words
+
+
+def test_mistaken_share_weighs_classes_by_size(run: Run) -> None:
+    from dataclasses import replace
+
+    matrix = np.array([[0.9, 0.1, 0], [0, 1, 0], [0.5, 0, 0.5]])
+    contents = replace(read_contents(run), transition=matrix, sizes=np.array([50, 100, 50]))
+    assert findings.mistaken_share(contents) == pytest.approx(0.25 * 0.1 + 0.25 * 0.5)
+
+
+def test_heat_maps_are_readable_on_every_shade() -> None:
+    for scheme in ("light", "dark"):
+        rules = heat_rules(scheme)
+        assert [level for level, _, _ in rules] == list(range(21))
+        for _, ground, ink in rules:
+            assert contrast(parse(ground), parse(ink)) >= 4.5
+    assert heat_level(0) == 0
+    assert heat_level(1e-6) == 1
+    assert heat_level(1) == 20
+    assert len(set(class_colours(100))) == 100
+
+
+def test_large_matrices_are_packed_and_small_ones_have_numbers(run: Run) -> None:
+    from dataclasses import replace
+
+    contents = read_contents(run)
+    small = tables.transition_matrix(contents)
+    assert small is not None
+    assert small.packed is None
+    assert [cell.text for cell in small.rows[0]] == ["75", "12", "12"]
+    assert small.top == []  # all mistakes alike: no list of the most common ones
+    shares = np.eye(40) * 0.8
+    shares[3, 7] = 0.2
+    names = [f"class {k}" for k in range(40)]
+    large = tables.transition_matrix(replace(contents, transition=shares, class_names=names))
+    assert large is not None
+    assert large.packed is not None
+    assert large.top == [("3", "7", "20.0%")]
+    packed = np.frombuffer(base64.b64decode(large.packed["shares"]), np.uint8).reshape(40, 40)
+    assert packed[3, 7] == 51
+    assert packed[3, 3] == 204
+
+
+def test_learning_curves_mark_the_chosen_epoch_of_the_last_stage() -> None:
+    history = [
+        {"method": stage, "epoch": k, "loss": 1.0 / (k + 1), "held_out": 2.0, "lr": 0.1}
+        for stage in ("mcl", "mns")
+        for k in range(900)
+    ]
+    charts = figures.learning_curves(history, best_epoch=401)
+    titles = [
+        "mcl: training loss",
+        "mcl: held-out loss",
+        "mns: training loss",
+        "mns: held-out loss",
+    ]
+    assert [chart.title for chart in charts] == titles
+    assert [chart.chosen is not None for chart in charts] == [False, False, True, True]
+    assert charts[2].chosen_text == "epoch 402 kept"
+    assert len(charts[2].hits) <= figures.MAX_POINTS + 2
+    assert any("epoch 402:" in hit.tip for hit in charts[2].hits)
+    rounds = [{"round": 1, "evidence": -3.0}, {"round": 2, "evidence": -2.0}]
+    assert figures.learning_curves(rounds, 2)[0].chosen_text == "round 2 kept"
+    assert figures.learning_curves([], 0) == []
+
+
+def test_ticks_span_the_data_and_are_round() -> None:
+    assert figures.nice_ticks(0.13, 0.87) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    for low, high in [(0, 1e-9), (-5, 12345), (3, 3), (1e6, 1e6 + 1)]:
+        ticks = figures.nice_ticks(low, high)
+        assert ticks[0] <= low
+        assert ticks[-1] >= high
+        assert 2 <= len(ticks) <= 8
+
+
+def test_numbers_are_told_plainly() -> None:
+    assert page.count(1234567) == "1,234,567"
+    assert page.count(2.5) == "2.5"
+    assert page.count(None) == "–"
+    assert page.percent(1) == "100%"
+    assert page.percent(0.1234) == "12.3%"
+    assert page.probability(0.99999) == "> 99.9%"
+
+
+def test_wilson_interval() -> None:
+    low, high = figures.wilson(0.5, 100)
+    assert (low, high) == pytest.approx((0.4038, 0.5962), abs=1e-3)
+    assert figures.wilson(0.0, 10)[0] == 0.0
