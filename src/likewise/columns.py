@@ -42,6 +42,9 @@ def as_indices(values: ArrayLike, name: str) -> IndexArray:
         if not whole.all():
             m = int(np.argmin(whole))
             raise RowError(m, f"{name} is {array[m]}, which is not the index of an item.")
+        if (huge := np.abs(array) >= 2.0**63).any():
+            m = int(np.argmax(huge))
+            raise RowError(m, f"{name} is {array[m]:.0f}, {_beyond(None)}")
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
         raise InputError(

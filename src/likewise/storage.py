@@ -84,7 +84,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         raise InputError(f"{path} is larger than any model description that Likewise writes.")
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON, so this is no saved Likewise model.") from error
     if not isinstance(about, dict) or about.get("kind") != KIND:
         raise InputError(f"{path} describes no Likewise classifier (its kind is not {KIND!r}).")

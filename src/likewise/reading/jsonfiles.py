@@ -17,7 +17,7 @@ def load_json(path: Path) -> Any:
     try:
         with path.open(encoding="utf-8-sig") as file:
             return json.load(file)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
         raise InputError(f"{path.name} is not valid JSON: {error}.") from error
 
 

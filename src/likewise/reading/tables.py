@@ -48,9 +48,8 @@ class ParquetTable:
         import pyarrow.parquet as pq
 
         for part in self._parts:
+            _check_columns(part, pq.read_schema(part), names)
             with pq.ParquetFile(part, read_dictionary=list(text)) as file:
-                if missing := [name for name in names if name not in file.schema_arrow.names]:
-                    raise InputError(f"{part.name} lacks the column {', '.join(missing)}.")
                 yield from file.iter_batches(_BATCH_ROWS, columns=list(names))
 
     def where(self, row: int) -> str:
@@ -130,15 +129,30 @@ def open_table(path: Path, kind: str) -> Table:
     return ParquetTable(path) if kind == "parquet" else CsvTable(path)
 
 
+def listing(names: Sequence[str], most: int = 20) -> str:
+    """Names for a message, as many as a person reads and no longer than that."""
+    shown = ", ".join(name if len(name) <= 40 else f"{name[:40]}..." for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
+
+
 def require_columns(table: Table, names: Sequence[str], hint: str = "") -> None:
     """Refuse a file without these columns, in a sentence that names those it has."""
     if missing := [name for name in names if name not in table.columns]:
-        there = ", ".join(table.columns) or "none"
+        there = listing(table.columns)
         plural = "s" if len(missing) > 1 else ""
         raise InputError(
             f"{table.path.name} lacks the column{plural} {', '.join(missing)}; the columns there "
             f"are {there}{hint}."
         )
+
+
+def _check_columns(part: Path, schema: Any, names: Sequence[str]) -> None:
+    import pyarrow as pa
+
+    if missing := [name for name in names if name not in schema.names]:
+        raise InputError(f"{part.name} lacks the column {', '.join(missing)}.")
+    if nested := [name for name in names if pa.types.is_nested(schema.field(name).type)]:
+        raise InputError(f"{part.name} holds lists or structures in {nested[0]}, not one value.")
 
 
 def _is_text(column: list[Any]) -> bool:
