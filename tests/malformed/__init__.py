@@ -1,0 +1,5 @@
+"""Malformed inputs, made by deterministic generators: every one must end in one sentence.
+
+`judgements`, `items`, `models` and `commands` give command lines, `requests` what is sent to the
+labelling server. ``manifest.txt`` lists them all, so that none can go missing unnoticed.
+"""
