@@ -31,7 +31,7 @@ CREATE TABLE judgements (
 -- Nobody answers a pair twice, whichever of its items stood on the left.
 CREATE UNIQUE INDEX once ON judgements (annotator, min("left", "right"), max("left", "right"));
 CREATE TABLE undone (
-    id INTEGER PRIMARY KEY, "left" TEXT NOT NULL, "right" TEXT NOT NULL, same INTEGER,
+    id INTEGER PRIMARY KEY, "left" TEXT NOT NULL, "right" TEXT NOT NULL, answer INTEGER,
     annotator TEXT NOT NULL, at TEXT NOT NULL, undone_at TEXT NOT NULL
 );
 CREATE INDEX undone_by ON undone (annotator);

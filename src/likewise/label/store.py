@@ -208,10 +208,14 @@ def _undo(db: sqlite3.Connection, annotator: str, judgement: int) -> int:
 
 
 def _history(db: sqlite3.Connection, annotator: str) -> History:
-    query = 'SELECT id, "left", "right", same FROM {} WHERE annotator = ? ORDER BY {}'
-    tables = {"judgements": "id", "undone": "undone_at, id DESC"}
-    standing, undone = (
-        [Judgement(*row) for row in db.execute(query.format(table, order), (annotator,))]
-        for table, order in tables.items()
+    def rows(query: str) -> list[Judgement]:
+        return [Judgement(*row) for row in db.execute(query, (annotator,))]
+
+    standing = rows(
+        'SELECT id, "left", "right", same FROM judgements WHERE annotator = ? ORDER BY id'
+    )
+    undone = rows(
+        'SELECT id, "left", "right", answer FROM undone WHERE annotator = ? '
+        "ORDER BY undone_at, id DESC"
     )
     return History(standing, undone)
