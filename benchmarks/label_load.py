@@ -5,7 +5,7 @@ Starts the labelling server as a process of its own, lets people answer as fast 
 what the database holds: with the server left alone, and with the server killed (SIGKILL) again and
 again and started anew on the same database.
 
-    python benchmarks/label_load.py --out results/label_load.json
+    python benchmarks/label_load.py --out results/label_load.json --docs docs/label.md
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_
       announce=lambda url: print(url, flush=True))
 """
 RETRY_S = 0.05
+BEGIN, END = "<!-- results:label_load -->\n", "<!-- /results -->"
 
 
 class Server:
@@ -209,6 +210,35 @@ def measure(folder: Path, people: int, answers: int, items: int, kills: int) -> 
     }
 
 
+def as_table(result: dict[str, Any]) -> str:
+    """The figures for the documentation, in Markdown."""
+    steady, killed = result["steady"], result["killed"]
+    rows = [
+        ("", "server left alone", f"killed {killed['kills']} times"),
+        ("---", "---:", "---:"),
+        ("answers acknowledged", *(f"{run['acknowledged']:,}" for run in (steady, killed))),
+        ("of them lost or changed", *(str(r["lost"] + r["changed"]) for r in (steady, killed))),
+        ("pairs asked twice of a person", *(str(r["asked_twice"]) for r in (steady, killed))),
+        ("answers a second", *(f"{r['answers_per_second']:.0f}" for r in (steady, killed))),
+        ("wait, median", *(f"{r['wait_ms']['median']:.0f} ms" for r in (steady, killed))),
+        ("wait, 99%", *(f"{r['wait_ms']['p99']:.0f} ms" for r in (steady, killed))),
+        ("acknowledged within 100 ms", *(f"{r['within_100_ms']:.2%}" for r in (steady, killed))),
+    ]
+    text = (
+        f"{steady['people']} people at once, each answering {steady['answers_each']} pairs of "
+        f"{steady['items']} photographs as fast as the page lets them, on one machine with "
+        f"{result['cores']} cores that also plays the people:\n\n"
+    )
+    return text + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def write_docs(path: Path, result: dict[str, Any]) -> None:
+    """Put the table between its markers."""
+    before, rest = path.read_text().split(BEGIN)
+    after = rest.split(END, 1)[1]
+    path.write_text(f"{before}{BEGIN}{as_table(result)}{END}{after}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--people", type=int, default=20)
@@ -216,7 +246,9 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=200)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")
+    parser.add_argument("--docs", type=Path, help="a Markdown file with a place for the table")
     options = parser.parse_args()
+    load = os.getloadavg()[0]  # what else the machine was doing
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make_pictures(folder / "items", options.items)
@@ -225,13 +257,20 @@ def main() -> None:
             "steady": measure(folder, *sizes, kills=0),
             "killed": measure(folder, *sizes, kills=options.kills),
         }
-    result = {**runs, "python": platform.python_version(), "cores": os.cpu_count()}
+    result = {
+        **runs,
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_average_before": round(load, 2),
+    }
     text = json.dumps(result, indent=2)
     print(text)
     if options.out is not None:
         temporary = options.out.with_suffix(".tmp")
         temporary.write_text(text + "\n")
         temporary.replace(options.out)
+    if options.docs is not None:
+        write_docs(options.docs, result)
 
 
 if __name__ == "__main__":

@@ -71,14 +71,13 @@ def main(out: Path) -> None:
         views = (
             ("desktop", DESKTOP, "light", "flowers", "sddnsd"),
             ("phone", PHONE, "dark", "flowers", "sddnsd"),
-            ("phone-light", PHONE, "light", "flowers", "sddnsd"),
             ("desktop-dark", DESKTOP, "dark", "flowers", "sddnsd"),
             ("table", DESKTOP, "light", "products.csv", "d"),
         )
         for view, device, scheme, items, answers in views:
             with in_thread(folder / items, folder / f"{view}.db", show_names=False) as server:
                 page = browser.new_context(**device, color_scheme=scheme).new_page()
-                if view == "phone-light":
+                if view == "phone":
                     page.goto(server.url)
                     page.get_by_label("Your name or initials").fill("Ada")
                     page.screenshot(path=out / "label-welcome.png")
