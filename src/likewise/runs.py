@@ -14,10 +14,10 @@ A run is written under a temporary name and moved into place: it is there whole,
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import platform
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise import __version__
+from likewise.arrays import read_npz
 from likewise.atomic import new_folder, write_json, write_text
 from likewise.errors import InputError
 
@@ -205,6 +206,22 @@ def model_folder(path: str | Path) -> Path:
     return inner if not (folder / "model.json").exists() and inner.is_dir() else folder
 
 
+def input_record(path: str | Path) -> dict[str, Any]:
+    """What an input was: its path and a SHA-256, of a folder that of its names and sizes."""
+    file = Path(path)
+    record: dict[str, Any] = {"path": str(file)}
+    if file.is_dir():
+        inside = sorted(entry for entry in file.rglob("*") if entry.is_file())
+        listing = [
+            f"{entry.relative_to(file).as_posix()} {entry.stat().st_size}" for entry in inside
+        ]
+        digest = hashlib.sha256("\n".join(listing).encode()).hexdigest()
+        return record | {"files": len(inside), "listing_sha256": digest}
+    with file.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    return record | {"bytes": file.stat().st_size, "sha256": digest}
+
+
 def versions() -> dict[str, str]:
     """What the run was made with, to be able to make it again."""
     import scipy
@@ -230,7 +247,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is larger than anything that Likewise writes there.")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON, or is cut short.") from error
     if not isinstance(found, dict):
         raise InputError(f"{path} is not what Likewise writes there: it holds no JSON object.")
@@ -323,11 +340,7 @@ def _write_arrays(
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not a file of arrays, or is cut short.") from error
+    arrays = read_npz(path)
     needed = {"kept", "posterior", "map", "ids", "thumbnail_of"}
     if missing := sorted(needed - set(arrays)):
         raise InputError(f"{path} lacks {', '.join(missing)}: the run is not whole.")

@@ -1,0 +1,73 @@
+"""The command line: parses, calls, prints.
+
+Results go to stdout (a table, or with --json one JSON object), everything else to stderr. The exit
+status is 0, 2 for a person's mistake, 1 for anything else. Commands import what they need when
+they run, so that help and mistakes in typing cost no seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import typer
+
+from likewise.cli import data, fit, models, pages, studies
+from likewise.cli.app import app
+from likewise.cli.output import complain, say
+from likewise.errors import InputError, LikewiseError
+
+__all__ = ["app", "main"]
+
+for group in (studies, data, fit, models, pages):
+    group.register(app)
+
+UsageError: Any = typer.BadParameter.__mro__[1]  # click's, wherever typer keeps it
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and end the process with its exit status."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit status, having said in one line what went wrong."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            status = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+        except KeyboardInterrupt:
+            return complain("stopped.", 1)
+        except Exception as error:
+            return _status_of(error)
+    return status if isinstance(status, int) else 0
+
+
+def _status_of(error: Exception) -> int:
+    if isinstance(error, UsageError):
+        return complain(f"{error.format_message()} (likewise --help shows how)", 2)
+    if isinstance(error, InputError | FileNotFoundError | PermissionError | NotADirectoryError):
+        return complain(str(error), 2)  # what opening a file that a person named can raise
+    if isinstance(error, LikewiseError):
+        return complain(str(error), 1)
+    if isinstance(error, BrokenPipeError):  # a reader such as head has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    if os.environ.get("LIKEWISE_DEBUG"):
+        raise error
+    told = f"unexpected {type(error).__name__}: {error}"
+    return complain(f"{told} (set LIKEWISE_DEBUG=1 to see where)", 1)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    say(f"warning: {' '.join(str(message).split())}")

@@ -1,0 +1,73 @@
+"""The application and the options that several commands share."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="likewise",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Items = Annotated[
+    Path,
+    typer.Argument(
+        metavar="ITEMS",
+        help=".npy/.npz array, CSV/Parquet of numbers, or a folder of images.",
+        show_default=False,
+    ),
+]
+Judgements = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PAIRS",
+        help="Judgements: CSV, Parquet, SQLite or JSON; columns left, right, same[, annotator].",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A run folder or a model folder.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same device: same result.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
+ImageSize = Annotated[
+    int | None,
+    typer.Option("--image-size", min=1, help="Scale each image of a folder to this many pixels."),
+]
+IdColumn = Annotated[
+    str | None, typer.Option("--id", help="The column of a table that names the items.")
+]
+Left = Annotated[str, typer.Option(help="Column of the first item.")]
+Right = Annotated[str, typer.Option(help="Column of the second item.")]
+Same = Annotated[str, typer.Option(help="Column of the answer.")]
+Annotator = Annotated[str, typer.Option(help="Column of the person, if there is one.")]
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help: how it is used."""
+    return "Example:  " + "   ".join(f"[bold]{line}[/bold]" for line in lines)
+
+
+@app.callback(invoke_without_command=True)
+def likewise(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
+    """Learn a multi-class classifier from noisy answers to "are these two of the same kind?"."""
+    if version:
+        from likewise import __version__
+
+        sys.stdout.write(f"likewise {__version__}\n")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
+        raise typer.Exit

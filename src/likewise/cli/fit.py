@@ -1,0 +1,202 @@
+"""`likewise fit`: items and judgements in, a run folder out."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from likewise.cli.app import (
+    Annotator,
+    Device,
+    IdColumn,
+    ImageSize,
+    Items,
+    Json,
+    Judgements,
+    Left,
+    Right,
+    Same,
+    Seed,
+    example,
+)
+from likewise.cli.output import emit, facts, say
+
+if TYPE_CHECKING:
+    from likewise.runs import Run
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=example("likewise fit items.npy pairs.csv --classes 10 --out runs/first"))(
+        fit
+    )
+
+
+def fit(
+    items: Items,
+    pairs: Judgements,
+    out: Annotated[Path, typer.Option(help="A new folder for the run.", show_default=False)],
+    classes: Annotated[str, typer.Option(help="How many, or auto: read off the answers.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto, joint, mns, mcl or kcl.")] = "auto",
+    noise: Annotated[
+        str, typer.Option(help="auto, class, judgement, both, annotator or confusion.")
+    ] = "auto",
+    transition: Annotated[
+        str, typer.Option(help="estimate, none, or a file (.npy, CSV) with a known T.")
+    ] = "estimate",
+    network: Annotated[
+        str | None, typer.Option(help="mlp, lenet, resnet32, vgg8 ...; by default by the items.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the recipe's.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=2, help="Instead of the recipe's.")] = None,
+    lr: Annotated[
+        float | None, typer.Option(help="Learning rate, instead of the recipe's.")
+    ] = None,
+    held_out: Annotated[float, typer.Option(help="Share of items that choose the epoch.")] = 0.1,
+    seed: Seed = 0,
+    device: Device = "auto",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where a killed fit of the same kind stopped.")
+    ] = False,
+    track: Annotated[
+        str | None, typer.Option(help="Also log to tensorboard:DIR or mlflow:URI.")
+    ] = None,
+    left: Left = "left",
+    right: Right = "right",
+    same: Same = "same",
+    annotator: Annotator = "annotator",
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    json: Json = False,
+) -> None:
+    """Learn a classifier from items and same-or-different judgements about them.
+
+    OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
+    """
+    from likewise.atomic import check_vacant
+    from likewise.classifier import SimilarityClassifier
+    from likewise.itemfiles import read_items
+    from likewise.pairs import Pairs
+    from likewise.runs import input_record, write_run
+    from likewise.training import choose_device
+
+    check_vacant(out)
+    started = time.perf_counter()
+    data = read_items(items, id_column=id_column, size=image_size)
+    judgements = Pairs.read(
+        pairs,
+        left=left,
+        right=right,
+        same=same,
+        annotator=annotator,
+        item_ids=data.ids,
+        n_items=len(data),
+    )
+    classifier = SimilarityClassifier(
+        n_classes=_number_of_classes(classes),
+        method=method,
+        transition=_transition(transition),
+        noise=noise,
+        network=network,
+        recipe=_recipe(epochs=epochs, batch_size=batch_size, lr=lr),
+        held_out=held_out,
+        device=device,
+        random_state=seed,
+        verbose=not quiet,
+    )
+    read = time.perf_counter()
+    _fit(classifier, data.items, judgements, out, resume)
+    fitted = time.perf_counter()
+    run = write_run(
+        out,
+        classifier,
+        data.items,
+        judgements,
+        ids=None if data.ids is None else data.ids.tolist(),
+        config={
+            "command": "fit",
+            "seed": seed,
+            "parameters": _parameters(classifier),
+            "items": input_record(items) | {"shape": data.items.shape},
+            "pairs": input_record(pairs),
+            "options": {
+                "id": id_column,
+                "image_size": image_size,
+                "left": left,
+                "right": right,
+                "same": same,
+                "annotator": annotator,
+            },
+        },
+        metrics={
+            "device": str(choose_device(device)),
+            "seconds": {"read": read - started, "fit": fitted - read},
+        },
+    )
+    _clear_checkpoints(out)
+    if track is not None:
+        from likewise.tracking import log_run
+
+        log_run(track, run.folder)
+    _tell(run, json)
+
+
+def _fit(classifier: Any, items: Any, pairs: Any, out: Path, resume: bool) -> None:
+    classifier.fit(items, pairs)
+
+
+def _clear_checkpoints(out: Path) -> None:
+    pass
+
+
+def _number_of_classes(text: str) -> int | str:
+    from likewise.errors import InputError
+
+    if text == "auto":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"--classes must be a whole number or auto, not {text!r}.") from None
+
+
+def _transition(text: str) -> Any:
+    from likewise.labelfiles import read_matrix
+
+    if text in ("estimate", "none"):
+        return None if text == "none" else text
+    return read_matrix(text)
+
+
+def _recipe(**changes: Any) -> dict[str, Any] | None:
+    """What the person wants changed about the usual recipe; None for nothing."""
+    return {name: value for name, value in changes.items() if value is not None} or None
+
+
+def _parameters(classifier: Any) -> dict[str, Any]:
+    parameters: dict[str, Any] = classifier.get_params(deep=False)
+    return parameters
+
+
+def _tell(run: Run, as_json: bool) -> None:
+    figures = run.metrics
+    for warning in figures["warnings"]:
+        say(f"warning: {warning}")
+    rows = [
+        ("run", run.folder),
+        ("method", figures["choice"]),
+        ("items", f"{figures['items']:,}, {figures['judgements']:,} judgements"),
+        ("classes", f"{figures['classes']}, of {_sizes(figures['sizes'])} items"),
+        ("best epoch", f"{figures['best_epoch'] + 1} of {figures['epochs']}"),
+        ("seconds", f"{figures['seconds']['fit']:.1f} on {figures['device']}"),
+        ("next", f"likewise report {run.folder}"),
+    ]
+    emit(as_json, {"run": str(run.folder), **figures}, facts(None, rows))
+
+
+def _sizes(sizes: list[int]) -> str:
+    shown = ", ".join(f"{size:,}" for size in sizes[:12])
+    return shown if len(sizes) <= 12 else f"{shown}, ..."

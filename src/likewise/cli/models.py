@@ -1,0 +1,237 @@
+"""A fitted model at work: predict, evaluate, suspects, name, suggest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from likewise.cli.app import (
+    Annotator,
+    IdColumn,
+    ImageSize,
+    Items,
+    Json,
+    Judgements,
+    Left,
+    Model,
+    Right,
+    Same,
+    example,
+)
+from likewise.cli.output import emit, facts, table
+
+if TYPE_CHECKING:
+    from likewise.classifier import SimilarityClassifier
+    from likewise.itemfiles import ItemFile
+
+SHOWN = 20
+MAX_SHOWN_CLASSES = 20
+
+LabelColumn = Annotated[
+    str | None, typer.Option("--column", help="The column of the class, where it is not clear.")
+]
+OutCsv = Annotated[Path | None, typer.Option(help="Write a CSV file.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=example("likewise predict RUN new_items.npy --out classes.csv"))(predict)
+    app.command(epilog=example("likewise evaluate RUN test_items.npy test_truth.csv"))(evaluate)
+    app.command(epilog=example("likewise suspects RUN items.npy pairs.csv --limit 50"))(suspects)
+    app.command(epilog=example("likewise name RUN few_labels.csv"))(name)
+    app.command(
+        epilog=example("likewise suggest RUN items.npy pairs.csv --count 100 --out ask.csv")
+    )(suggest)
+
+
+def predict(
+    model: Model,
+    items: Items,
+    out: OutCsv = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="A column for each class.")
+    ] = False,
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    json: Json = False,
+) -> None:
+    """Say the class of each item."""
+    from likewise.spreadsheets import write_csv
+
+    classifier, data = _open(model, items, id_column, image_size)
+    posterior = classifier.predict_proba(data.items)
+    best = posterior.argmax(axis=1)
+    columns: dict[str, Any] = {
+        "item": data.names.tolist(),
+        "class": classifier.classes_[best].tolist(),
+        "probability": posterior.max(axis=1).round(6).tolist(),
+    }
+    if probabilities:
+        for k, label in enumerate(classifier.classes_.tolist()):
+            columns[f"p({label})"] = posterior[:, k].round(6).tolist()
+    if out is not None:
+        write_csv(out, columns)
+    result = {"items": len(data), "out": None if out is None else str(out)}
+    _emit_columns(json, result, "predictions", columns, out)
+
+
+def evaluate(
+    model: Model,
+    items: Items,
+    truth: Annotated[
+        Path,
+        typer.Argument(help="True classes: CSV (item, label) or .npy.", show_default=False),
+    ],
+    column: LabelColumn = None,
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    json: Json = False,
+) -> None:
+    """Compare with true classes, under the best matching of learned to true ones."""
+    from likewise.evaluation import evaluate_predictions
+    from likewise.labelfiles import read_labels
+
+    classifier, data = _open(model, items, id_column, image_size)
+    positions, labels = read_labels(truth, data, column=column)
+    outcome = evaluate_predictions(
+        classifier.predict_proba(data.items[positions]), classifier.classes_, labels
+    )
+    rows = [("accuracy", f"{outcome.accuracy:.2%} of {outcome.items:,} items, best matching")]
+    if outcome.named_accuracy is not None:
+        rows.append(("as named", f"{outcome.named_accuracy:.2%} of the names are right"))
+    shown = [facts(None, rows)]
+    if len(outcome.classes) <= MAX_SHOWN_CLASSES:
+        shown.append(_confusion_table(outcome))
+    emit(json, outcome.to_dict(), *shown)
+
+
+def suspects(
+    model: Model,
+    items: Items,
+    pairs: Judgements,
+    limit: Annotated[int, typer.Option(min=1, help="How many, worst first.")] = SHOWN,
+    out: OutCsv = None,
+    left: Left = "left",
+    right: Right = "right",
+    same: Same = "same",
+    annotator: Annotator = "annotator",
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    json: Json = False,
+) -> None:
+    """List the judgements that are most probably wrong, worst first."""
+    from likewise.pairs import Pairs
+    from likewise.spreadsheets import write_csv
+    from likewise.suspicion import suspects as find
+
+    classifier, data = _open(model, items, id_column, image_size)
+    given = Pairs.read(
+        pairs,
+        left=left,
+        right=right,
+        same=same,
+        annotator=annotator,
+        item_ids=data.ids,
+        n_items=len(data),
+    )
+    columns = find(classifier, data.items, given, limit=limit).to_dict()
+    names = data.names
+    columns["left"] = [str(names[k]) for k in columns["left"]]
+    columns["right"] = [str(names[k]) for k in columns["right"]]
+    columns["same"] = ["same" if answer else "different" for answer in columns["same"]]
+    columns["probability_wrong"] = [round(p, 4) for p in columns["probability_wrong"]]
+    if out is not None:
+        write_csv(out, columns)
+    result = {"judgements": len(given), "out": None if out is None else str(out)}
+    _emit_columns(json, result, "suspects", columns, out)
+
+
+def name(
+    model: Model,
+    labels: Annotated[
+        Path,
+        typer.Argument(help="A few items' classes: CSV (item, label).", show_default=False),
+    ],
+    items: Annotated[
+        Path | None, typer.Option(help="The items; for a run, those it was fitted to are known.")
+    ] = None,
+    column: LabelColumn = None,
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    json: Json = False,
+) -> None:
+    """Give the learned classes names, after a few items whose class is known."""
+    from likewise.itemfiles import read_items
+    from likewise.naming import name_saved
+
+    data = None if items is None else read_items(items, id_column=id_column, size=image_size)
+    named = name_saved(model, labels, data, column=column)
+    rows = [(k, label, count) for k, (label, count) in enumerate(zip(named.names, named.items))]
+    result = {"classes": named.names, "items": named.items, "agreement": named.agreement}
+    emit(json, result, table(None, ["class", "name", "items behind it"], rows))
+
+
+def suggest(
+    model: Model,
+    items: Items,
+    pairs: Judgements,
+    count: Annotated[int, typer.Option(min=1, help="How many pairs.")] = SHOWN,
+    out: OutCsv = None,
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    json: Json = False,
+) -> None:
+    """Say which pairs to ask about next: those whose answers would tell most."""
+    from likewise.pairs import Pairs
+    from likewise.spreadsheets import write_csv
+    from likewise.suggest import suggest as choose
+
+    classifier, data = _open(model, items, id_column, image_size)
+    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data))
+    chosen = choose(classifier, data.items, given, count)
+    names = data.names
+    columns = {
+        "left": [str(names[i]) for i, _ in chosen],
+        "right": [str(names[j]) for _, j in chosen],
+    }
+    if out is not None:
+        write_csv(out, columns)
+    _emit_columns(json, {"out": None if out is None else str(out)}, "pairs", columns, out)
+
+
+def _open(
+    model: Path, items: Path, id_column: str | None, image_size: int | None
+) -> tuple[SimilarityClassifier, ItemFile]:
+    """The classifier and the items to ask it about; images come in the size it was fitted to."""
+    from likewise.itemfiles import read_items
+    from likewise.runs import model_folder
+    from likewise.storage import load
+
+    classifier = load(model_folder(model))
+    shape = classifier.item_shape_
+    if image_size is None and items.is_dir() and len(shape) > 1 and shape[0] == shape[1]:
+        image_size = shape[0]
+    return classifier, read_items(items, id_column=id_column, size=image_size)
+
+
+def _emit_columns(
+    as_json: bool, result: dict[str, Any], key: str, columns: dict[str, Any], out: Path | None
+) -> None:
+    """Rows as JSON, or as a table of the first of them; only where they are if in a file."""
+    total = len(next(iter(columns.values())))
+    if out is not None:
+        shown = facts(None, [(key, f"{total:,}, in {out}")])
+        emit(as_json, {**result, key: total}, shown)
+        return
+    rows = list(zip(*columns.values(), strict=True))
+    more = f"the first {SHOWN} of {total:,}" if total > SHOWN else None
+    as_rows = [dict(zip(columns, row)) for row in rows] if as_json else []
+    emit(as_json, {**result, key: as_rows}, table(more, list(columns), rows[:SHOWN]))
+
+
+def _confusion_table(outcome: Any) -> Any:
+    rows = [
+        (label, *counts) for label, counts in zip(outcome.classes, outcome.confusion, strict=True)
+    ]
+    return table("true class (row) against predicted", ["", *outcome.matched], rows)

@@ -1,0 +1,117 @@
+"""Pages and files for others: report, label, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from likewise.cli.app import IdColumn, ImageSize, Json, Model, example
+from likewise.cli.output import emit, facts, say
+from likewise.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=example("likewise report RUN --out report.html"))(report)
+    app.command(epilog=example("likewise label photos/ --out answers.db"))(label)
+    app.command(epilog=example("likewise export RUN --onnx model.onnx"))(export)
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="The page; by default report.html in the run.")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="True classes, for a confusion matrix: CSV or .npy.")
+    ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
+    json: Json = False,
+) -> None:
+    """Write one self-contained page about a run: noise, people, classes, doubtful judgements."""
+    from likewise.report import render_report
+
+    page = render_report(run, run / "report.html" if out is None else out, truth=truth)
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
+    emit(json, {"report": str(page), "bytes": page.stat().st_size}, facts(None, [("report", page)]))
+
+
+def label(
+    items: Annotated[
+        Path, typer.Argument(help="A folder of images, or a CSV/Parquet table.", show_default=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The database of answers; goes on if it exists.")] = (
+        Path("judgements.db")
+    ),
+    host: Annotated[str, typer.Option(help="Another than loopback needs the link's token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8000,
+    browser: Annotated[bool, typer.Option(help="Open the page at once.")] = True,
+    question: Annotated[str | None, typer.Option(help="What to ask people.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Another name people reach it by; may be repeated.")
+    ] = None,
+    show_names: Annotated[bool, typer.Option("--show-names", help="Show file names.")] = False,
+    id_column: IdColumn = None,
+) -> None:
+    """Serve the page on which people judge pairs; Ctrl-C ends it, answers are kept."""
+    try:
+        from likewise.label import serve
+    except ImportError as error:
+        raise InputError(
+            f"the labelling page needs {error.name}: pip install 'likewise[label]'."
+        ) from error
+    options: dict[str, Any] = {} if question is None else {"question": question}
+    serve(
+        items,
+        out,
+        host,
+        port,
+        browser,
+        allow_hosts=tuple(allow_host or ()),
+        show_names=show_names,
+        id_column=id_column,
+        announce=lambda url: say(f"judge at {url}\nanswers go to {out}; Ctrl-C ends"),
+        **options,
+    )
+
+
+def export(
+    model: Model,
+    onnx: Annotated[Path | None, typer.Option(help="Write an ONNX model.")] = None,
+    torch: Annotated[Path | None, typer.Option(help="Write a torch.export program (.pt2).")] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="A new folder of Parquet tables; needs --items.")
+    ] = None,
+    items: Annotated[Path | None, typer.Option(help="The items for --tables.")] = None,
+    id_column: IdColumn = None,
+    image_size: ImageSize = None,
+    json: Json = False,
+) -> None:
+    """Take a model elsewhere; each export is checked against the original before it is kept."""
+    from likewise import export as exporting
+    from likewise.itemfiles import read_items
+
+    if onnx is None and torch is None and tables is None:
+        raise InputError("say what to export: --onnx FILE, --torch FILE or --tables FOLDER.")
+    result: dict[str, Any] = {}
+    if onnx is not None:
+        result["onnx"] = {"file": onnx, "largest_difference": exporting.export_onnx(model, onnx)}
+    if torch is not None:
+        difference = exporting.export_torch(model, torch)
+        result["torch"] = {"file": torch, "largest_difference": difference}
+    if tables is not None:
+        if items is None:
+            raise InputError("--tables needs --items: whose predictions should be written?")
+        data = read_items(items, id_column=id_column, size=image_size)
+        exporting.export_tables(model, data.items, tables, data.ids)
+        result["tables"] = {"folder": tables}
+    rows = [
+        (kind, " ".join(str(value) for value in made.values())) for kind, made in result.items()
+    ]
+    emit(json, result, facts(None, rows))

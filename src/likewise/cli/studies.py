@@ -1,0 +1,134 @@
+"""The whole job: demo, reproduce, bench."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from likewise.cli.app import Device, Json, Seed, example
+from likewise.cli.output import emit, facts, say, table
+from likewise.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=example("likewise demo", "likewise demo --noise 0.6"))(demo)
+    app.command(epilog=example("likewise reproduce table1 --data data --out results/paper"))(
+        reproduce
+    )
+    app.command(epilog=example("likewise bench --gpu"))(bench)
+
+
+def demo(
+    out: Annotated[
+        Path | None, typer.Option(help="A new folder for the run; by default under runs/.")
+    ] = None,
+    noise: Annotated[float, typer.Option(help="Share of items taken for another class.")] = 0.4,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Learn handwritten digits from noisy same-or-different judgements, by every method."""
+    import torch
+
+    from likewise.demo import run_demo
+
+    torch.set_num_threads(1)  # products this small take longer on two cores than on one
+    outcome = run_demo(out, noise=noise, seed=seed, report=say)
+    columns = ["method", "accuracy %", "error of T", "error of TT'", "seconds"]
+    rows = [
+        (
+            row["title"],
+            f"{100 * row['accuracy']:.1f}",
+            _three(row["transition_error"]),
+            _three(row["gram_error"]),
+            f"{row['seconds']:.1f}",
+        )
+        for row in outcome["methods"]
+    ]
+    title = (
+        f"{outcome['test_items']} held-out digits, learned from all pairs of {outcome['items']}, "
+        f"{noise:.0%} of which were taken for another digit"
+    )
+    where = facts(None, [("run", outcome["run"]), ("next", f"likewise report {outcome['run']}")])
+    emit(json, outcome, table(title, columns, rows), where)
+
+
+def reproduce(
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="table1 ... table5, figures, all, or a settings file.", show_default=False
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Option(help="Where the data sets are; default: LIKEWISE_DATA.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Finished cells here are not run again.")] = Path(
+        "runs/paper"
+    ),
+    trials: Annotated[int | None, typer.Option(min=1)] = None,
+    noise: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
+    methods: Annotated[list[str] | None, typer.Option("--method", help="May be repeated.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A smoke run of minutes.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 1,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Run the paper's tables and figures; a killed run goes on where it stopped."""
+    from likewise.experiments import render, reproduce
+
+    summaries = reproduce(
+        target,
+        data,
+        out,
+        trials=trials,
+        noise=None if noise is None else _rates(noise),
+        methods=methods,
+        epochs=epochs,
+        quick=quick,
+        jobs=jobs,
+        device=device,
+        report=lambda result: say(_cell_line(result)),
+    )
+    emit(json, {"out": out, "summaries": [asdict(s) for s in summaries]}, render(summaries, "text"))
+
+
+def bench(
+    gpu: Annotated[bool, typer.Option("--gpu", help="Training speed on a GPU.")] = False,
+    seconds: Annotated[float, typer.Option(help="How long each is measured.")] = 2.0,
+    json: Json = False,
+) -> None:
+    """Measure speed as ratios within one run; `make bench` runs the other benchmarks."""
+    import torch
+
+    from likewise.bench import bench_gpu
+
+    if not gpu:
+        raise InputError("say what to measure: --gpu (the CPU benchmarks are run by make bench).")
+    if not torch.cuda.is_available():
+        raise InputError("--gpu needs a CUDA device, and this machine has none.")
+    rows = bench_gpu(seconds)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    emit(
+        json, {"rows": rows}, table(None, columns, [[row.get(c) for c in columns] for row in rows])
+    )
+
+
+def _rates(texts: list[str]) -> list[float | str]:
+    """Noise as numbers where it is one; the real data sets name theirs."""
+    return [float(text) if text.replace(".", "", 1).isdecimal() else text for text in texts]
+
+
+def _three(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _cell_line(result: dict[str, Any]) -> str:
+    noise = result["noise_kind"] if result["noise"] is None else result["noise"]
+    return (
+        f"{result['table']}, noise {noise}, {result['method']}, trial {result['trial']}: "
+        f"{result['accuracy']:.2%}"
+    )
