@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import read_npz
 from likewise.datasets.dataset import Dataset, check_counts, class_array, find_folder, missing
 from likewise.datasets.safe_pickle import load_arrays
 from likewise.errors import InputError
@@ -78,11 +78,7 @@ def find_human_labels(root: Path) -> Path | None:
 
 def with_human_labels(dataset: Dataset, path: Path) -> Dataset:
     """The data set with CIFAR-10N's labels added, checked to belong to these images."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            stored = {key: file[key] for key in file.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is not a whole .npz file of arrays ({error}).") from error
+    stored = read_npz(path)
     absent = [key for key in HUMAN_SOURCES.values() if key not in stored]
     if absent:
         raise InputError(f"{path} lacks {', '.join(absent)}; it holds {', '.join(stored)}.")

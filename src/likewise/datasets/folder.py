@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,12 +53,17 @@ def read_images(
             image = crop(resize_cover(image, *shape), *shape)
         return pixels(image)
 
-    with ThreadPoolExecutor(workers or min(os.cpu_count() or 1, 16)) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(_workers(workers)) as pool:
+        warnings.simplefilter("ignore", UserWarning)  # Pillow's, of odd metadata in good images
         decoded = list(pool.map(decode, ids))
     _check_one_size(decoded, ids)
     if all(image.ndim == 2 for image in decoded):
         return np.stack(decoded), ids
     return np.stack([_as_colour(image) for image in decoded]), ids
+
+
+def _workers(asked: int | None) -> int:
+    return asked or min(os.cpu_count() or 1, 16)
 
 
 def _height_width(size: Size) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.arrays import read_npz
 from likewise.datasets.cifar import CIFAR10_CLASSES, find_human_labels, with_human_labels
 from likewise.datasets.dataset import Dataset, class_array
 from likewise.datasets.mnist import load_mnist
@@ -41,7 +42,7 @@ def load_packed(folder: str | Path, name: str) -> Dataset:
         raise InputError(
             f"there are no packed parts of {name!r}; known are mnist, cifar10[n], cifar100."
         )
-    parts = [dict(np.load(path, allow_pickle=False)) for path in _part_paths(root, base)]
+    parts = [read_npz(path) for path in _part_paths(root, base)]
     n_classes = len(_CLASSES[base])
     train_x = np.concatenate([_images(part, "train") for part in parts])
     train_y = np.concatenate([part["train_labels"] for part in parts])

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from likewise.arrays import read_npy
 from likewise.errors import InputError
 from likewise.itemfiles import guess_id, is_headless
 from likewise.label.pictures import SUFFIXES, Picture, PictureCache, encode, encode_file
@@ -151,17 +152,14 @@ def _pictures_under(root: Path) -> list[Path]:
 
 
 def _read_array(path: Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path.name} is not an array that can be read.") from error
+    array = read_npy(path)
     is_image = array.ndim == 3 or (array.ndim == 4 and array.shape[3] == 3)
     if array.dtype != np.uint8 or not is_image:
         raise InputError(
             f"{path.name} must hold uint8 images (N, H, W) or (N, H, W, 3) to be shown, but is "
             f"{array.dtype} {array.shape}; give the folder of pictures or a table instead."
         )
-    return array  # type: ignore[no-any-return]  # numpy's load is typed as Any
+    return array
 
 
 def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
