@@ -103,7 +103,7 @@ def test_mistakes_in_a_settings_file(tmp_path: Path) -> None:
         "trials = 5": ("trails = 5", "unknown setting 'trails'"),
         "held_out = 0.1": ("held_out = 1.1", "held_out must be between 0 and 1"),
         'table = "table1"': ("", "missing 1 required positional argument: 'table'"),
-        "noise = [0.2, 0.3, 0.4, 0.5, 0.6]": ("noise = []", "symmetric noise needs rates"),
+        "noise = [0.2, 0.3, 0.4, 0.5, 0.6]": ("noise = []", "synthetic noise needs rates"),
         "[quick]": ("[quick", "not valid TOML"),
     }.items():
         assert change in good
@@ -132,9 +132,8 @@ def test_mcl_is_planned_once_and_before_the_mns_that_needs_it() -> None:
     assert [[c.method for c in chain] for chain in plan(only)] == [["mcl", "mns_estimated"]]
     every = load_settings("table1").cut(trials=1, noise=(0.2,))
     assert [[c.method for c in chain] for chain in plan(every)] == [
-        ["mcl", "mns_estimated"],
+        ["mcl", "mns_estimated", "mns_true"],
         ["kcl"],
-        ["mns_true"],
         ["joint"],
     ]
 

@@ -42,8 +42,8 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         The noise model of the joint objective; see docs, "Choosing a noise model".
     network : name, nn.Module or None
         See `likewise.networks`; None chooses by the items.
-    recipe : Recipe, dict of its fields, or None
-        How to train; None takes the default of the network.
+    recipe : Recipe, dict of changes, or None
+        How to train; None takes the default of the network and objective, a dict changes it.
     anchors : "counts", "argmax" or a quantile
         How MNS estimates T; "argmax" is the paper's own.
     held_out : float
@@ -108,12 +108,18 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             self.n_classes, judgements, len(items)
         )
         device = choose_device(self.device)
-        recipe = Recipe(**self.recipe) if isinstance(self.recipe, dict) else self.recipe
         seed = 0 if self.random_state is None else self.random_state
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise InputError(f"random_state must be a whole number from 0, not {seed!r}.")
         problem = Problem(
-            items, judgements, n_classes, self.network, recipe, self.held_out, int(seed), device
+            items,
+            judgements,
+            n_classes,
+            self.network,
+            self.recipe,
+            self.held_out,
+            int(seed),
+            device,
         )
         transition = self.transition
         if transition is not None and not isinstance(transition, str):

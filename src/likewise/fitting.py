@@ -6,6 +6,7 @@ one method on a laptop and a grid of them on a GPU are the same code.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -48,7 +49,7 @@ class Problem:
     pairs: Pairs
     n_classes: int
     network: str | nn.Module | None = None
-    recipe: Recipe | None = None
+    recipe: Recipe | dict[str, Any] | None = None
     held_out: float = 0.1
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
@@ -79,7 +80,10 @@ class Problem:
         return self.network or default_network(network_shape(self.items))
 
     def recipe_for(self, joint: bool) -> Recipe:
-        return self.recipe or default_recipe(self.network_name, joint)
+        """The recipe given; the network's own for this kind of objective, changed as asked."""
+        if isinstance(self.recipe, Recipe):
+            return self.recipe
+        return default_recipe(self.network_name, joint).with_(**(self.recipe or {}))
 
     def model(self) -> Model:
         """A fresh model, scaled to the training items."""
@@ -168,8 +172,21 @@ def mns_stage2(
 ) -> MethodProgram:
     """Stage 2 of MNS from a finished stage 1 (the MCL run of the same problem)."""
     transition = estimate_transition(problem, stage1.model, anchors)
-    fitted = yield from pairwise_program(problem, "mns", transition, balance)
+    start = starting_point(problem, stage1.model)
+    fitted = yield from pairwise_program(problem, "mns", transition, balance, start)
     return replace(fitted, history=stage1.history + fitted.history)
+
+
+def starting_point(problem: Problem, stage1: nn.Module) -> nn.Module | None:
+    """Where stage 2 begins: from stage 1 if that kept every class alive, else (None) anew.
+
+    T was estimated in stage 1's order of classes, and from a fresh start the pairwise loss often
+    merges classes at high noise; but a class that stage 1 has lost would stay lost.
+    """
+    logits = logits_of(stage1, problem.take(problem.parts[1]), problem.device)
+    if len(logits.argmax(dim=1).unique()) < problem.n_classes:
+        return None
+    return copy.deepcopy(stage1).requires_grad_(True)
 
 
 def joint_program(problem: Problem, transition: FloatMatrix | None = None) -> MethodProgram:

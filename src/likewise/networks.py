@@ -96,18 +96,18 @@ class ResNet(nn.Sequential):
 
 
 class VGG8(nn.Sequential):
-    """Five 3x3 convolutions, each halving the image, and two linear layers."""
+    """Five 3x3 convolutions, the image halved after each of the first three, two linear layers."""
 
     def __init__(self, channels: int, height: int, width: int, n_classes: int) -> None:
-        _check_size("vgg8", height, width, smallest=32)
+        _check_size("vgg8", height, width, smallest=8)
         layers: list[nn.Module] = []
         fan_in = channels
-        for fan_out in (64, 128, 256, 512, 512):
+        for fan_out, halved in ((64, True), (128, True), (256, True), (512, False), (512, False)):
             layers += [
                 nn.Conv2d(fan_in, fan_out, 3, padding=1, bias=False),
                 nn.BatchNorm2d(fan_out),
                 nn.ReLU(inplace=True),
-                nn.MaxPool2d(2),
+                nn.MaxPool2d(2) if halved else nn.Identity(),
             ]
             fan_in = fan_out
         super().__init__(

@@ -19,6 +19,8 @@ from likewise.errors import InputError
 FloatMatrix = NDArray[np.float64]
 
 TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
+# Most confident shares of a predicted class, among which counting chooses.
+CONFIDENT_SHARES = (0.03, 0.06, 0.12, 0.25, 0.5)
 # Strength of the prior in pseudo-counts a row; the best is chosen by evidence.
 STRENGTHS = tuple(float(10 ** (k / 3)) for k in range(19))
 
@@ -41,26 +43,39 @@ def anchor_transition(f: ArrayLike, quantile: float | None = None) -> FloatMatri
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def count_transition(logits: Tensor, perceived: Tensor, confident: float = 0.5) -> Tensor:
+def count_transition(logits: Tensor, perceived: Tensor) -> Tensor:
     """(C, C) T by counting perceived classes among the more confident items of each class.
 
     ``logits`` (n, C) of held-out items, ``perceived`` (n,) their perceived class in the network's
-    order (-1: unknown). Of each predicted class only the ``confident`` share counts, since the
-    others are wrong more often. Shrunk towards symmetric noise as far as the counts ask for.
+    order (-1: unknown). Of each predicted class only the most confident share counts, since the
+    others are wrong more often: the share whose rate of agreement is surely the highest, that is
+    by the lower end of its error bar. Shrunk towards symmetric noise as far as the counts ask for.
     """
-    p = logits.softmax(dim=1)
+    p = logits.float().softmax(dim=1)
+    n_classes = p.shape[1]
     top, predicted = p.max(dim=1)
-    # Rank of each item within its predicted class, without a loop over classes.
-    order = torch.argsort(predicted.to(p.dtype) * 2 - top)
-    sizes = torch.zeros(p.shape[1], device=p.device).index_add_(0, predicted, torch.ones_like(top))
+    within = _rank_within(predicted, top, n_classes)
+    z = _one_hot(perceived, n_classes, p.dtype)  # (n, C)
+    hard = torch.nn.functional.one_hot(predicted, n_classes).to(p.dtype)
+    shares = torch.tensor(CONFIDENT_SHARES, device=p.device)
+    chosen = (within[None] <= shares[:, None]).to(p.dtype)  # (S, n)
+    counts = (hard.T[None] * chosen[:, None]) @ z  # (S, C, C)
+    total = counts.sum(dim=(1, 2)).clamp_min(1)
+    agreed = counts.diagonal(dim1=1, dim2=2).sum(dim=1) / total
+    lower = agreed - ((agreed * (1 - agreed)).clamp_min(1e-4) / total).sqrt()
+    best = lower.argmax()
+    return shrunk_transition(counts.index_select(0, best[None]))[0]
+
+
+def _rank_within(predicted: Tensor, confidence: Tensor, n_classes: int) -> Tensor:
+    """(n,) share of an item's predicted class that is at least as confident, without a loop."""
+    order = torch.argsort(2 * predicted.to(confidence.dtype) - confidence)
+    ones = torch.ones_like(confidence)
+    sizes = torch.zeros(n_classes, device=ones.device).index_add_(0, predicted, ones)
     starts = sizes.cumsum(0) - sizes
-    rank = torch.empty_like(top)
-    rank[order] = torch.arange(len(top), device=p.device, dtype=top.dtype)
-    within = (rank - starts[predicted] + 0.5) / sizes[predicted].clamp_min(1)
-    hard = torch.nn.functional.one_hot(predicted, p.shape[1]).to(p.dtype)
-    hard = hard * (within <= confident).to(p.dtype)[:, None]
-    counts = hard.T @ _one_hot(perceived, p.shape[1], p.dtype)
-    return shrunk_transition(counts[None])[0]
+    rank = torch.empty_like(confidence)
+    rank[order] = torch.arange(len(ones), device=ones.device, dtype=ones.dtype)
+    return (rank - starts[predicted] + 0.5) / sizes[predicted]
 
 
 def likelihood_transition(

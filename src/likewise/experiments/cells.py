@@ -10,6 +10,8 @@ from typing import Any
 
 from likewise.experiments.settings import TableSettings
 
+_STAGE_TWO = ("mns_estimated", "mns_true")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -37,8 +39,8 @@ class Cell:
         return out / self.table / self.name
 
     def stage_one(self) -> Cell | None:
-        """The cell that this one goes on from: MNS(T̂) starts from what MCL learned."""
-        return dataclasses.replace(self, method="mcl") if self.method == "mns_estimated" else None
+        """The cell that this one goes on from: MNS starts from what MCL learned."""
+        return dataclasses.replace(self, method="mcl") if self.method in _STAGE_TWO else None
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -51,15 +53,15 @@ class Cell:
 def plan(settings: TableSettings) -> list[list[Cell]]:
     """All cells of a table as chains: the cells of a chain run one after the other.
 
-    A chain is one cell, or MCL followed by the MNS(T̂) that needs it. MCL is planned with MNS(T̂)
-    even where it was not asked for: it is its first stage.
+    A chain is one cell, or MCL followed by the MNS that needs it. MCL is planned with MNS even
+    where it was not asked for: it is its first stage.
     """
     levels: list[tuple[str, float | None]] = (
-        [("symmetric", rate) for rate in settings.noise]
+        [(settings.noise_kind[0], rate) for rate in settings.noise]
         if settings.is_synthetic
         else [(kind, None) for kind in settings.noise_kind]
     )
-    about = (settings.table, settings.dataset, settings.network)
+    about = (settings.table, settings.dataset, settings.network_title)
     return [
         [Cell(*about, kind, noise, method, trial) for method in methods]
         for trial, (kind, noise) in product(range(settings.trials), levels)
@@ -68,7 +70,8 @@ def plan(settings: TableSettings) -> list[list[Cell]]:
 
 
 def _chains(methods: tuple[str, ...]) -> list[list[str]]:
-    two_stage = ["mcl", "mns_estimated"]
-    if "mns_estimated" not in methods:
+    second = [method for method in _STAGE_TWO if method in methods]
+    if not second:
         return [[method] for method in methods]
-    return [two_stage, *([method] for method in methods if method not in two_stage)]
+    staged = ["mcl", *second]
+    return [staged, *([method] for method in methods if method not in staged)]

@@ -49,12 +49,12 @@ def transition_figure(result: Result) -> Figure:
     shown = f"first {SHOWN} of {size} classes; " if size > SHOWN else ""
     figure.suptitle(f"{_where(result)}, {METHOD_TITLES[result['method']]}", fontsize=11)
     figure.text(
-        *(0.5, 0.03),
+        *(0.5, 0.02),
         f"{shown}error of T̂ {result['transition_error']:.4f}, of T̂T̂ᵀ {result['gram_error']:.4f}",
         ha="center",
         fontsize=9,
     )
-    figure.tight_layout(rect=(0, 0.06, 1, 1))
+    figure.tight_layout(rect=(0, 0.08, 1, 1))
     return figure
 
 

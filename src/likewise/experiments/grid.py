@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from torch import Tensor, nn
 from likewise.atomic import replacing
 from likewise.checkpoints import Checkpoints, digest_of
 from likewise.datasets import Dataset
+from likewise.errors import InputError
 from likewise.experiments.cells import Cell, plan
+from likewise.experiments.pretrain import Contrast, stored_body
 from likewise.experiments.problem import Problems
 from likewise.experiments.programs import Outcome, chain_program
 from likewise.experiments.provenance import provenance
@@ -39,6 +41,7 @@ def cell_settings(settings: TableSettings, cell: Cell) -> dict[str, Any]:
         "held_out": settings.held_out,
         "items": settings.items,
         "pretrained": settings.pretrained,
+        "contrast": settings.contrast,
         "estimator": settings.estimator if cell.method == "mns_estimated" else None,
     }
 
@@ -67,6 +70,8 @@ def run_table(
     On a GPU cells share it as lanes of one process; on the CPU each takes a process of its own.
     """
     chains = unfinished(settings, out)
+    if chains:
+        pretrained_body(settings, dataset, out, devices[0])  # once, before workers ask for it
     gpu = devices[0].type == "cuda"
     workers = len(devices) if gpu else min(jobs, max(1, len(chains)))
     lanes = max(1, -(-jobs // workers)) if gpu else 1
@@ -93,8 +98,6 @@ def run_chains(
     report: Report | None = None,
 ) -> None:
     """Run chains in this process, ``lanes`` of them side by side."""
-    made_by = provenance(device) | {"lanes": lanes}
-    problems = Problems(dataset, settings, device)
     checkpoints = Checkpoints(
         out / settings.table / "checkpoints",
         {
@@ -105,6 +108,27 @@ def run_chains(
         },
         every_seconds=CHECKPOINT_SECONDS,
     )
+    programs = chain_programs(chains, settings, dataset, out, device, lanes, report, checkpoints)
+    if lanes == 1:
+        for program in programs:
+            run_one(program, checkpoints=checkpoints)
+    else:
+        run_together(programs, lanes, checkpoints=checkpoints)
+
+
+def chain_programs(
+    chains: Sequence[Chain],
+    settings: TableSettings,
+    dataset: Dataset,
+    out: Path,
+    device: torch.device,
+    lanes: int = 1,
+    report: Report | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> Iterator[Program[None]]:
+    """Programs that train the cells of each chain and store their results."""
+    made_by = provenance(device) | {"lanes": lanes}
+    problems = Problems(dataset, settings, device, pretrained_body(settings, dataset, out, device))
 
     def finished(outcome: Outcome) -> None:
         result = outcome.result | made_by
@@ -112,7 +136,8 @@ def run_chains(
             save_weights(outcome.fitted.model, outcome.cell.folder(out))
         options = cell_settings(settings, outcome.cell)
         save_result(out, outcome.cell, result, options, outcome.fitted.history)
-        checkpoints.forget(outcome.cell.name)
+        if checkpoints is not None:
+            checkpoints.forget(outcome.cell.name)
         if report is not None:
             report(outcome.cell.to_dict() | result)
 
@@ -122,11 +147,20 @@ def run_chains(
         cells = chain_program(chain, problems, settings, finished, weights)
         return named(cells, (cell.name for cell in chain))
 
-    if lanes == 1:
-        for chain in chains:
-            run_one(program(chain), checkpoints=checkpoints)
-    else:
-        run_together((program(chain) for chain in chains), lanes, checkpoints=checkpoints)
+    return (program(chain) for chain in chains)
+
+
+def pretrained_body(
+    settings: TableSettings, dataset: Dataset, out: Path, device: torch.device
+) -> dict[str, Tensor] | None:
+    """Weights learned from the images alone, where the settings ask for them."""
+    if settings.pretrained != "self":
+        return None
+    try:
+        contrast = Contrast(**settings.contrast)
+    except TypeError as error:
+        raise InputError(f"{settings.table}: wrong [contrast] settings: {error}.") from error
+    return stored_body(out / "pretrained", dataset, settings.network, device, contrast)
 
 
 def run_cell(

@@ -86,11 +86,16 @@ TRANSITION_ERROR: dict[tuple[str, float | None], float] = {
 
 def reported(table: str, method: str, noise: float | None) -> Reported | None:
     """What the paper reports for a cell, or None where it has no such cell."""
-    return ACCURACY.get((table, method), {}).get(noise)
+    return ACCURACY.get((_paper_table(table), method), {}).get(noise)
 
 
 def reported_transition_error(table: str, method: str, noise: float | None) -> float | None:
     """The paper's error of its estimated T, which it gives at noise 0.6 only."""
     if method not in ("mns_estimated", "joint"):
         return None
-    return TRANSITION_ERROR.get((table, noise))
+    return TRANSITION_ERROR.get((_paper_table(table), noise))
+
+
+def _paper_table(table: str) -> str:
+    """The table to compare with: a pre-trained variant has the same."""
+    return table.removesuffix("_pretrained")

@@ -17,12 +17,13 @@ from likewise.datasets import Dataset
 from likewise.datasets.lazy import LazyImages
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
+from likewise.experiments.pretrain import load_body
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.streamed import StreamedProblem
 from likewise.fitting import Problem
 from likewise.matching import confusion
 from likewise.networks import build_network
-from likewise.noise import corrupt_labels, symmetric
+from likewise.noise import corrupt_labels, pair_flip, symmetric
 from likewise.objectives import Objective
 from likewise.pairs import Pairs
 from likewise.recipes import Recipe
@@ -36,6 +37,7 @@ class DeviceItems:
     train: Tensor
     held: Tensor
     inputs: InputLayer
+    body: dict[str, Tensor] | None = None  # pre-trained weights to start from
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,8 @@ class TrialProblem(Problem):
 
     def model(self) -> Model:
         network = build_network(self.network, network_shape(self.items), self.n_classes, self.seed)
+        if self.shared.body is not None:
+            load_body(network, self.shared.body)
         return Model(copy.deepcopy(self.shared.inputs), network)
 
     def run(
@@ -80,7 +84,8 @@ def perceived_classes(
         return _real_noise(dataset, cell.noise_kind)
     if dataset.train_y is None:
         raise InputError(f"{dataset.name} has no true classes to add synthetic noise to.")
-    transition = symmetric(dataset.n_classes, cell.noise)
+    build = pair_flip if cell.noise_kind == "pair_flip" else symmetric
+    transition = build(dataset.n_classes, cell.noise)
     rng = np.random.default_rng([cell.trial, round(1000 * cell.noise), 1])
     return corrupt_labels(dataset.train_y, transition, rng), transition
 
@@ -101,8 +106,14 @@ def _real_noise(
 class Problems:
     """Makes the problems of a table's cells, sharing items on the device between them."""
 
-    def __init__(self, dataset: Dataset, settings: TableSettings, device: torch.device) -> None:
-        self.dataset, self.settings, self.device = dataset, settings, device
+    def __init__(
+        self,
+        dataset: Dataset,
+        settings: TableSettings,
+        device: torch.device,
+        body: dict[str, Tensor] | None = None,
+    ) -> None:
+        self.dataset, self.settings, self.device, self.body = dataset, settings, device, body
         self._train: Any = self._readable(dataset.train_x)
         self._test: Any = self._readable(dataset.test_x)
         if not dataset.is_listed:
@@ -156,6 +167,7 @@ class Problems:
                 torch.from_numpy(train_items).to(self.device),
                 torch.from_numpy(problem.items[held]).to(self.device),
                 InputLayer.fit(train_items),
+                self.body,
             )
         return self._shared[trial]
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.experiments.cells import Cell
@@ -21,6 +23,7 @@ from likewise.fitting import (
     joint_program,
     mns_stage2,
     pairwise_program,
+    starting_point,
 )
 from likewise.lanes import Program
 
@@ -59,7 +62,8 @@ def chain_program(
             "seconds": round(time.perf_counter() - start, 2),
         }
         finished(Outcome(cell, figures, fitted))
-        before = fitted
+        if cell.method == "mcl":
+            before = fitted
 
 
 def _program(
@@ -72,11 +76,23 @@ def _program(
     if cell.method == "joint":
         return joint_program(problem)
     if cell.method == "mns_true":
-        return pairwise_program(problem, "mns", truth.transition)
+        start = None
+        if before is not None and is_exchangeable(truth.transition):
+            start = starting_point(problem, before.model)
+        return pairwise_program(problem, "mns", truth.transition, start=start)
     if cell.method == "mns_estimated" and before is not None:
         alone = dataclasses.replace(before, history=[])  # stage 1 has a history of its own
         return mns_stage2(problem, alone, settings.estimator)
     return pairwise_program(problem, cell.method)
+
+
+def is_exchangeable(transition: NDArray[np.float64] | None) -> bool:
+    """Whether T is the same in every order of the classes, so that any stage 1 fits it."""
+    if transition is None:
+        return False
+    kept = np.diag(transition)
+    moved = transition[~np.eye(len(transition), dtype=bool)]
+    return bool(np.ptp(kept) < 1e-9 and np.ptp(moved) < 1e-9)
 
 
 def _restored(problem: Problem, weights: dict[str, Tensor]) -> Fitted:

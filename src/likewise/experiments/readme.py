@@ -36,12 +36,12 @@ def fill(text: str, summaries: Sequence[Summary]) -> str:
 def _content(name: str, groups: dict[str, list[Summary]]) -> str:
     if name == "legend":
         return f"{LEGEND} {ERROR_LEGEND}"
-    table, _, kind = name.partition("_")
-    if table not in groups or kind not in ("", "errors"):
+    table = name.removesuffix("_errors")
+    if table not in groups:
         raise InputError(
             f"the results marker {name!r} names no collected table; there are {', '.join(groups)}."
         )
     group = groups[table]
-    if kind == "errors":
+    if name != table:
         return markdown_table(error_grid(group))
     return f"**{title(table, group)}**\n\n{markdown_table(accuracy_grid(group))}"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 
 from likewise.atomic import write_text
-from likewise.datasets import load
+from likewise.datasets import Dataset, load
+from likewise.datasets.dataset import data_root
 from likewise.errors import InputError
 from likewise.experiments.figures import write_figures
 from likewise.experiments.grid import run_table
@@ -34,13 +35,15 @@ def reproduce(
     jobs: int = 1,
     device: str = "auto",
     report: Callable[[Result], None] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> list[Summary]:
     """Run (or go on with) a table, write its files under ``out``, and return its summaries.
 
     ``target`` is a table's name or a settings file (TOML), "figures" (drawn from what was already
     run), or "all". ``data`` is the folder of the data sets (default: LIKEWISE_DATA); ``trials``,
     ``noise``, ``methods`` and ``epochs`` cut a table down, and ``quick`` is a smoke run of minutes.
-    ``report`` is told of each cell that ends.
+    ``report`` is told of each cell that ends; ``tell`` is given messages ("all" leaves out tables
+    whose data is not there, and says so).
     """
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -49,7 +52,7 @@ def reproduce(
         raise InputError(f"jobs must be at least 1, but is {jobs}.")
     if target != "figures":
         chosen = _devices(device)
-        for settings in _tables(target):
+        for settings, dataset in _tables(target, data, tell):
             smaller = settings.cut(
                 trials=trials,
                 noise=None if noise is None else tuple(noise),
@@ -57,7 +60,6 @@ def reproduce(
                 epochs=epochs,
                 quick=quick,
             )
-            dataset = load(settings.dataset, data)
             run_table(smaller, dataset, folder, devices=chosen, jobs=jobs, report=report)
     return write_outputs(folder, figures=target in ("figures", "all"))
 
@@ -76,10 +78,23 @@ def write_outputs(folder: Path, figures: bool = False) -> list[Summary]:
     return summaries
 
 
-def _tables(target: str | Path) -> list[TableSettings]:
-    if target == "all":
-        return [load_settings(table) for table in TABLES]
-    return [load_settings(target)]
+def _tables(
+    target: str | Path, data: str | Path | None, tell: Callable[[str], None] | None
+) -> Iterator[tuple[TableSettings, Dataset]]:
+    """The settings and data of the tables that were asked for."""
+    if target != "all":
+        settings = load_settings(target)
+        yield settings, load(settings.dataset, data)
+        return
+    for table in TABLES:
+        settings = load_settings(table)
+        try:
+            dataset = load(settings.dataset, data_root(data))
+        except InputError as error:
+            if tell is not None:
+                tell(f"{table} is left out: {error}")
+            continue
+        yield settings, dataset
 
 
 def _devices(device: str) -> list[torch.device]:

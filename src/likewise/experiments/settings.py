@@ -23,7 +23,17 @@ METHOD_TITLES = {
     "mns_true": "MNS(T)",
     "joint": "joint",
 }
-TABLES = ("table1", "table2", "table3", "table4", "table5", "cifar10n")
+TABLES = (
+    "table1",
+    "table2",
+    "table3",
+    "table4",
+    "table5",
+    "cifar10n",
+    "table2_pretrained",
+    "pairflip",
+    "larger",
+)
 _CONFIGS = Path(__file__).parent / "configs"
 
 
@@ -35,18 +45,19 @@ class TableSettings:
     title: str
     dataset: str
     network: str
-    noise_kind: tuple[str, ...]  # ("symmetric",), or the names of real label sources
+    noise_kind: tuple[str, ...]  # symmetric, pair_flip, or the names of real label sources
     noise: tuple[float, ...] = ()  # rates for synthetic noise; empty for real noise
     methods: tuple[str, ...] = METHODS
     trials: int = 5
     held_out: float = 0.1
     estimator: str | float = "counts"  # of T in MNS(T̂): counts, argmax (the paper's) or a quantile
     items: int | None = None  # use only so many training items (for smoke runs)
-    pretrained: str = "none"  # none | imagenet | the path of a state dict
+    pretrained: str = "none"  # none | self (without labels) | imagenet | a state dict's path
     image_size: int | None = None  # for sets that are streamed from disk
     workers: int = 4  # processes that decode them
     training: Recipe = field(default_factory=Recipe)  # kcl, mcl, mns
     joint: Recipe = field(default_factory=Recipe)
+    contrast: dict[str, Any] = field(default_factory=dict)  # of pretrained = "self"
     quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
 
     def __post_init__(self) -> None:
@@ -58,11 +69,16 @@ class TableSettings:
         for rate in self.noise:
             _check(0 <= rate < 1, "noise", rate, "between 0 and 1")
         if self.is_synthetic != bool(self.noise):
-            raise InputError(f"{self.table}: symmetric noise needs rates, and real noise has none.")
+            raise InputError(f"{self.table}: synthetic noise needs rates, and real noise has none.")
 
     @property
     def is_synthetic(self) -> bool:
-        return self.noise_kind == ("symmetric",)
+        return self.noise_kind in (("symmetric",), ("pair_flip",))
+
+    @property
+    def network_title(self) -> str:
+        """The network, and how it was started if not from random weights."""
+        return f"{self.network}+self" if self.pretrained == "self" else self.network
 
     def recipe(self, method: str) -> Recipe:
         return self.joint if method == "joint" else self.training
@@ -81,7 +97,11 @@ class TableSettings:
         if quick:
             trials, epochs = trials or self.quick.get("trials"), epochs or self.quick.get("epochs")
             noise = noise or tuple(self.quick.get("noise", ())) or None
-            chosen = dataclasses.replace(chosen, items=self.quick.get("items"))
+            chosen = dataclasses.replace(
+                chosen,
+                items=self.quick.get("items"),
+                contrast=self.contrast and {**self.contrast, "epochs": 1},
+            )
         if noise is not None:
             chosen = chosen._with_noise(noise)
         if methods is not None:

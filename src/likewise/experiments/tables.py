@@ -69,7 +69,7 @@ def title(table: str, summaries: Sequence[Summary]) -> str:
     trials = sorted({s.trials for s in summaries})
     count = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
     noun = "trial" if trials == [1] else "trials"
-    number = f"Table {table[5:]}: " if table.startswith("table") else ""
+    number = f"Table {table[5:6]}: " if table.startswith("table") else ""
     name = load_settings(table).title if table in TABLES else table
     return f"{number}{name}, {count} {noun}"
 
