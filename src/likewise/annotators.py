@@ -3,8 +3,8 @@
 P(same | z_i = a, z_j = b, type t) = sigmoid(bias_t + attention_t * eta[a, b]). The types are a
 fixed grid: the bias leans to "same" or to "different", attention 0 answers without looking.
 ``eta`` is shared: (2,) for (equal, different), or a symmetric (C, C) matrix where some classes are
-harder to tell apart. A prior over the types, learned from everybody, is what thirty judgements from one
-person are read against.
+harder to tell apart. A prior over the types, learned from everybody, is what thirty judgements
+from one person are read against.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from likewise.pairs import Pairs
 
 # Edges handled at once: bounds the temporaries to some tens of MB at ten classes.
 CHUNK = 1 << 19
+# Likelihood tables of single edges are kept between iterations up to this many floats.
+MAX_CACHED_FLOATS = 60_000_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,10 @@ class Graph:
             None if self.weight is None else self.weight[keep],
         )
 
+    def edge_likelihoods(self, channel: Channel, like: Tensor) -> EdgeLikelihoods:
+        """P(answer | z_i, z_j) of every judgement, chunk by chunk, in the dtype of ``like``."""
+        return EdgeLikelihoods(self, channel, channel.log_table().to(like))
+
     def edge_log_table(self, channel: Channel, part: slice, table: Tensor) -> Tensor:
         """(m, 2) or (m, C, C) log likelihood of the answers in ``part``, weights included."""
         annotator = None if self.annotator is None else self.annotator[part]
@@ -76,6 +82,23 @@ class Graph:
         if self.weight is None:
             return rows
         return rows * self.weight[part].view(-1, *(1,) * (rows.ndim - 1))
+
+
+class EdgeLikelihoods:
+    """P(answer | z_i, z_j) by chunk: (m, 2) or (m, C, C); kept where small, else made anew."""
+
+    def __init__(self, graph: Graph, channel: Channel, table: Tensor) -> None:
+        self._graph, self._channel, self._table = graph, channel, table
+        size = len(graph) * table[:1].numel()
+        self._kept: dict[int, Tensor] | None = {} if size <= MAX_CACHED_FLOATS else None
+
+    def __getitem__(self, part: slice) -> Tensor:
+        if self._kept is not None and part.start in self._kept:
+            return self._kept[part.start]
+        rows = self._graph.edge_log_table(self._channel, part, self._table).exp()
+        if self._kept is not None:
+            self._kept[part.start] = rows
+        return rows
 
 
 @dataclass(frozen=True)

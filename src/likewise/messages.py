@@ -132,6 +132,12 @@ def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Ten
     return torch.cat(parts) if parts else torch.zeros(0)
 
 
+def _softmax(x: Tensor) -> Tensor:
+    """Over the last axis; for a handful of classes several times faster than torch's on a CPU."""
+    e = torch.exp(x - x.amax(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
 # -- belief propagation -------------------------------------------------------------------------
 
 
@@ -144,7 +150,7 @@ def _belief_propagation(
     tolerance: float,
     start: Posterior | None,
 ) -> Posterior:
-    table = channel.log_table().to(log_prior)
+    likelihood = graph.edge_likelihoods(channel, log_prior)
     shape = (len(graph), log_prior.shape[1])
     if start is not None and start.to_left is not None and start.to_left.shape == shape:
         assert start.to_right is not None
@@ -152,18 +158,18 @@ def _belief_propagation(
     else:
         to_left, to_right = log_prior.new_zeros(shape), log_prior.new_zeros(shape)
     total = _gather(log_prior, graph, to_left, to_right)
-    belief = torch.softmax(total, dim=1)
+    belief = _softmax(total)
     converged, done = False, 0
     for done in range(1, iterations + 1):
         keep = 0.0 if done == 1 and start is None else damping
         for part in graph.chunks():
-            rows = graph.edge_log_table(channel, part, table)
+            rows = likelihood[part]
             from_left, from_right = _cavities(total, graph, to_left, to_right, part)
             to_right[part] = keep * to_right[part] + (1 - keep) * _message(from_left, rows)
             rows = rows if channel.two_rate else rows.mT
             to_left[part] = keep * to_left[part] + (1 - keep) * _message(from_right, rows)
         total = _gather(log_prior, graph, to_left, to_right)
-        updated = torch.softmax(total, dim=1)
+        updated = _softmax(total)
         change = float((updated - belief).abs().sum(1).mean()) if len(belief) else 0.0
         belief = updated
         if change < tolerance:
@@ -185,15 +191,14 @@ def _cavities(
     total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor, part: slice
 ) -> tuple[Tensor, Tensor]:
     """What each end of an edge believes without that edge: two (m, C) probabilities."""
-    from_left = torch.softmax(total[graph.left[part]] - to_left[part], dim=1)
-    from_right = torch.softmax(total[graph.right[part]] - to_right[part], dim=1)
+    from_left = _softmax(total[graph.left[part]] - to_left[part])
+    from_right = _softmax(total[graph.right[part]] - to_right[part])
     return from_left, from_right
 
 
-def _message(cavity: Tensor, rows: Tensor) -> Tensor:
+def _message(cavity: Tensor, likelihood: Tensor) -> Tensor:
     """log sum_a cavity(a) P(answer | a, b): (m, C) from (m, C) and (m, 2) or (m, C, C)."""
-    likelihood = rows.exp()
-    if rows.ndim == 2:
+    if likelihood.ndim == 2:
         equal, different = likelihood[:, :1], likelihood[:, 1:]
         return torch.log((different + (equal - different) * cavity).clamp_min(TINY))
     return torch.log(torch.bmm(cavity.unsqueeze(1), likelihood).squeeze(1).clamp_min(TINY))
@@ -243,12 +248,12 @@ def _mean_field(
     start: Posterior | None,
 ) -> Posterior:
     operator = _field_operator(graph, channel, log_prior)
-    belief = torch.softmax(log_prior, dim=1) if start is None else start.belief
+    belief = _softmax(log_prior) if start is None else start.belief
     converged, done = False, 0
     while done < iterations and not converged:
         done += 1
         total = log_prior + operator(belief)
-        updated = torch.softmax(total, dim=1)
+        updated = _softmax(total)
         change = float((updated - belief).abs().sum(1).mean()) if len(belief) else 0.0
         converged = change < tolerance
         belief = updated if converged else damping * belief + (1 - damping) * updated

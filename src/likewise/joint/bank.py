@@ -1,0 +1,86 @@
+"""Several networks of one kind in training side by side: the folds of a cross-fit.
+
+Small multilayer perceptrons are stacked, so that one batched product serves all of them; anything
+else runs one after the other. What is learned is the same.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from likewise.batches import InputLayer
+from likewise.networks import MLP
+
+EVALUATION_BATCH = 8192
+
+
+class Bank(nn.Module):
+    """K networks; ``forward`` takes (K, n, ...) items and returns (K, n, C) logits."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(networks)
+
+    def forward(self, items: Tensor) -> Tensor:
+        return torch.stack([net(part) for net, part in zip(self.networks, items)])
+
+    def network(self, index: int) -> nn.Module:
+        """Network ``index`` alone, sharing nothing with the bank."""
+        return copy.deepcopy(self.networks[index])
+
+
+class StackedMLPs(Bank):
+    """K multilayer perceptrons behind one input layer, their weights stacked."""
+
+    def __init__(self, networks: Sequence[nn.Module]) -> None:
+        nn.Module.__init__(self)
+        first = networks[0]
+        assert isinstance(first, nn.Sequential)
+        self._template = [copy.deepcopy(first)]  # in a list: not a part of the bank's parameters
+        self.scaling = copy.deepcopy(first[0])
+        layers = [[m for m in net.modules() if isinstance(m, nn.Linear)] for net in networks]
+        self.weights = nn.ParameterList(
+            torch.stack([layer.weight.detach().T for layer in same]) for same in zip(*layers)
+        )
+        self.biases = nn.ParameterList(
+            torch.stack([layer.bias.detach()[None] for layer in same]) for same in zip(*layers)
+        )
+
+    def forward(self, items: Tensor) -> Tensor:
+        x = self.scaling(items.flatten(0, 1)).flatten(1).unflatten(0, items.shape[:2])
+        for depth, (weight, bias) in enumerate(zip(self.weights, self.biases)):
+            x = torch.baddbmm(bias, torch.relu(x) if depth else x, weight)
+        return x
+
+    def network(self, index: int) -> nn.Module:
+        module = copy.deepcopy(self._template[0])
+        linears = [m for m in module.modules() if isinstance(m, nn.Linear)]
+        with torch.no_grad():
+            for linear, weight, bias in zip(linears, self.weights, self.biases):
+                linear.weight.copy_(weight[index].T)
+                linear.bias.copy_(bias[index, 0])
+        return module
+
+
+def make_bank(networks: Sequence[nn.Module]) -> Bank:
+    """Stacked where every network is an input layer and an `MLP`, one by one otherwise."""
+    stackable = all(
+        isinstance(net, nn.Sequential)
+        and len(net) == 2
+        and isinstance(net[0], InputLayer)
+        and type(net[1]) is MLP
+        for net in networks
+    )
+    return StackedMLPs(networks) if stackable else Bank(networks)
+
+
+@torch.no_grad()
+def predict(network: nn.Module, items: Tensor, rows: Tensor) -> Tensor:
+    """(n, C) log g of the items at ``rows``."""
+    network.eval()
+    parts = [network(items[part]) for part in torch.split(rows, EVALUATION_BATCH)]
+    return torch.log_softmax(torch.cat(parts), dim=1)
