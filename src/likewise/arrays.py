@@ -19,6 +19,7 @@ from likewise.errors import InputError
 # An array inside an .npz is read into memory; a plain .npy is not, and may be larger.
 MAX_MEMBER = 4 * 2**30
 MAX_HEADER = 10_000
+MAGIC = b"\x93NUMPY"
 # All that NumPy and zipfile raise over damaged files: a header is parsed as Python's syntax.
 _DAMAGE = (
     *(ValueError, OSError, EOFError, OverflowError, MemoryError, TypeError, KeyError),
@@ -30,6 +31,9 @@ _DAMAGE = (
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of a .npy file, mapped and not read: memory is used as it is looked at."""
     with array_errors(path):
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise InputError(f"{path.name} is not an array that NumPy saved.")
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
