@@ -17,11 +17,12 @@ import torch
 
 from likewise.datasets import Dataset, load
 from likewise.errors import InputError
-from likewise.experiments import load_settings, plan, reproduce
+from likewise.experiments import TABLES, load_settings, plan, reproduce
 from likewise.experiments.cells import Cell
 from likewise.experiments.figures import write_figures
 from likewise.experiments.grid import run_cell, run_table, unfinished
 from likewise.experiments.problem import Problems, class_of_id
+from likewise.experiments.programs import is_exchangeable
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import load_results
 from likewise.noise import symmetric
@@ -114,7 +115,7 @@ def test_an_interrupted_table_goes_on_and_gives_the_same(
     assert [r["method"] for r in load_results(tmp_path)] == ["mcl"]
     told: list[dict[str, Any]] = []
     run_table(settings, digits, tmp_path, devices=[CPU], report=told.append)
-    assert [r["method"] for r in told] == ["mns_estimated", "kcl", "mns_true", "joint"]
+    assert [r["method"] for r in told] == ["mns_estimated", "mns_true", "kcl", "joint"]
     assert strip(load_results(tmp_path)) == strip(load_results(runs))
 
 
@@ -253,3 +254,24 @@ def test_quick_table1_from_the_real_mnist(tmp_path: Path) -> None:
     assert {s.method for s in summaries} == {"kcl", "mcl", "mns_estimated", "mns_true", "joint"}
     assert next(s for s in summaries if s.method == "joint").mean > 0.85
     assert (tmp_path / "summary.md").read_text().startswith("**Table 1: MNIST, 1 trial**")
+
+
+def test_all_leaves_out_what_has_no_data(tmp_path: Path) -> None:
+    told: list[str] = []
+    with pytest.raises(InputError, match="no finished runs"):
+        reproduce("all", tmp_path, tmp_path / "out", device="cpu", tell=told.append)
+    assert len(told) == len(TABLES)
+    assert told[0].startswith("table1 is left out: MNIST was not found")
+    with pytest.raises(InputError, match="data folder"):
+        reproduce("table1", tmp_path / "nowhere", tmp_path / "out", device="cpu")
+
+
+def test_noise_of_another_kind(settings: TableSettings, digits: Dataset) -> None:
+    flipped = dataclasses.replace(settings, noise_kind=("pair_flip",), noise=(0.3,))
+    cell = plan(flipped)[0][0]
+    assert cell.name == "pair_flip-0.3-mcl-0"
+    _, truth = Problems(digits, flipped, CPU)(cell)
+    assert truth.transition is not None
+    assert truth.transition[9, 0] == pytest.approx(0.3)
+    assert not is_exchangeable(truth.transition)
+    assert is_exchangeable(symmetric(10, 0.3))
