@@ -434,6 +434,23 @@ def test_a_badly_wrong_pair_still_teaches():
     assert logits.grad[0].abs().max() > 0.4
 
 
+@pytest.mark.parametrize(("same", "sign"), [(1.0, -1), (0.0, 1)])
+def test_gradients_into_float16_stay_in_its_range(same, sign):
+    """d KL / d q = -p / q is past 65,504 here; infinite, a softmax would turn it into NaN."""
+    p = torch.tensor([[0.01, 0.99]], dtype=torch.float16)
+    q = torch.tensor([[6e-8, 1.0]], dtype=torch.float16, requires_grad=True)
+    lf.kcl_loss_pairs(p, q, torch.tensor([same]), fixed_target=True).backward()
+    limit = torch.finfo(torch.float16).max / 4
+    assert float(q.grad[0, 0]) == sign * limit
+    assert abs(float(q.grad[0, 1])) < 1
+
+
+def test_no_answer_costs_nothing_even_where_its_cost_is_not_finite():
+    similarity = torch.tensor([float("nan"), 0.5])
+    found = lf.similarity_cross_entropy(similarity, torch.ones(2), torch.tensor([0.0, 2.0]))
+    assert float(found) == pytest.approx(math.log(2))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_half_precision_is_raised_to_single(dtype):
     p, same = simplex(6, 3, dtype=dtype), answers(6, 6)

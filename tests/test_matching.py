@@ -181,6 +181,15 @@ def test_error_of_t_is_the_papers():
     assert transition_error([[1, 0], [0, 1]], [[0.5, 0.5], [0.5, 0.5]]) == pytest.approx(1)
 
 
+def test_errors_of_narrow_types_do_not_wrap_around():
+    percent = np.array([[90, 10], [20, 80]], np.uint8)
+    flipped = percent[:, ::-1]
+    assert transition_error(flipped, percent) == pytest.approx(280 / 200)
+    wide = percent.astype(float)
+    assert gram_error(flipped * 2, percent) == pytest.approx(gram_error(2 * wide[:, ::-1], wide))
+    assert reorder_transition(percent, [1, 0]).dtype == np.float64
+
+
 def test_the_gram_error_sees_no_rotation():
     """Which way a pair flip goes cannot be learned from pairs: T T' is the same both ways."""
     flip = pair_flip(3, 0.3)
