@@ -229,7 +229,7 @@ def test_features_are_not_pictures(tmp_path):
     with pytest.raises(InputError, match="uint8 images"):
         open_items(tmp_path / "x.npy")
     np.save(tmp_path / "o.npy", np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(InputError, match="not an array"):
+    with pytest.raises(InputError, match="Python objects"):
         open_items(tmp_path / "o.npy")
     with pytest.raises(InputError, match="no file or folder"):
         open_items(tmp_path / "none")
