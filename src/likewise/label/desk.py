@@ -87,16 +87,20 @@ class Desk:
         ids = self._items.ids
         stored = self._store.record(annotator, ids[left], ids[right], ANSWERS[answer])
         # Shielded: once submitted it will be stored, and must be noted even if the person left.
-        await asyncio.shield(self._note(person, encode(left, right), asyncio.wrap_future(stored)))
+        code = encode(left, right)
+        await asyncio.shield(self._note_answer(person, code, asyncio.wrap_future(stored)))
 
     async def undo(self, annotator: str, judgement: int) -> None:
         """Take back an answer of that person."""
         person = await self._person(annotator)
-        await asyncio.wrap_future(self._store.undo(annotator, judgement))
-        if person.note_undo(judgement):
+        undone = self._store.undo(annotator, judgement)
+        await asyncio.shield(self._note_undo(person, asyncio.wrap_future(undone)))
+
+    async def _note_undo(self, person: Person, undone: asyncio.Future[int]) -> None:
+        if person.note_undo(await undone):
             self._everyone -= 1
 
-    async def _note(self, person: Person, code: int, stored: asyncio.Future[int]) -> None:
+    async def _note_answer(self, person: Person, code: int, stored: asyncio.Future[int]) -> None:
         judgement = await stored
         if code not in person.answered:
             self._everyone += 1

@@ -18,6 +18,7 @@ from likewise.errors import InputError
 from likewise.label.app import QUESTION, create_app
 from likewise.label.items import open_items
 from likewise.label.protocol import MAX_CONNECTIONS, BoundedProtocol
+from likewise.label.refit import ModelSuggester
 from likewise.label.security import HostCheck, is_loopback
 from likewise.label.suggesting import Suggester
 
@@ -36,6 +37,7 @@ def serve(
     question: str = QUESTION,
     show_names: bool = False,
     id_column: str | None = None,
+    classes: int | str | None = None,
     suggester: Suggester | None = None,
     announce: Callable[[str], None] = lambda url: None,
 ) -> None:
@@ -43,7 +45,9 @@ def serve(
 
     On a loopback address anybody on this machine may judge. On any other, a token is made (or
     given), and only its link lets people in. ``announce`` gets the link once the server listens;
-    port 0 takes any free port. ``allow_hosts`` are further names that people reach it by.
+    port 0 takes any free port. ``allow_hosts`` are further names that people reach it by. With
+    ``classes`` (a number, or "auto") a model of so many classes is fitted again and again in the
+    background, and chooses the pairs; so does a ``suggester`` of yours. Else they are random.
     """
     local = is_loopback(host)
     if token is None and not local:
@@ -51,6 +55,8 @@ def serve(
     if token is not None and len(token) < 16:
         raise InputError("the token must have at least 16 characters, or it could be guessed.")
     items = open_items(items_path, id_column)
+    if suggester is None and classes is not None:
+        suggester = ModelSuggester(items_path, classes, id_column)
     listener = _listen(host, port)
     try:
         app = create_app(

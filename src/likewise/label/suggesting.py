@@ -1,8 +1,9 @@
 """Better questions as answers come in: a model is fitted again in the background.
 
 A suggester is any callable that takes the judgements so far (the columns of `read_judgements`) and
-gives pairs of item ids, the most telling first. It runs in a thread of its own: answers never wait
-for it, and when it fails the questions are simply random.
+gives pairs of item ids, the most telling first; if it has a method ``close``, that is called at the
+end. It runs in a thread of its own: answers never wait for it, and when it fails the questions are
+simply random.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ class BackgroundSuggestions:
             self._wake.set()
 
     def stop(self) -> None:
-        """Ask the thread to end; a fit that is under way is not waited for."""
+        """Ask the thread to end; a fit that is under way is ended or left, not waited for."""
         self._stopping = True
         self._wake.set()
+        if (close := getattr(self._suggester, "close", None)) is not None:
+            close()
 
     def _run(self) -> None:
         while True:
@@ -65,7 +68,8 @@ class BackgroundSuggestions:
                 pairs = self._suggester(read_judgements(self._database))
                 self.codes = self._encode(pairs)
             except Exception as error:  # whatever a model may raise, people go on judging
-                logger.warning("no suggestions this time, the questions stay random: %s", error)
+                if not self._stopping:
+                    logger.warning("no suggestions, the questions stay as they are: %s", error)
 
     def _encode(self, pairs: Sequence[tuple[str, str]]) -> list[int]:
         known = (
