@@ -76,25 +76,14 @@ def fit(
 
     OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
     """
-    from likewise.atomic import check_vacant
+    from likewise.checkpoints import Checkpoints
     from likewise.classifier import SimilarityClassifier
     from likewise.itemfiles import read_items
     from likewise.pairs import Pairs
     from likewise.runs import input_record, write_run
     from likewise.training import choose_device
 
-    check_vacant(out)
     started = time.perf_counter()
-    data = read_items(items, id_column=id_column, size=image_size)
-    judgements = Pairs.read(
-        pairs,
-        left=left,
-        right=right,
-        same=same,
-        annotator=annotator,
-        item_ids=data.ids,
-        n_items=len(data),
-    )
     classifier = SimilarityClassifier(
         n_classes=_number_of_classes(classes),
         method=method,
@@ -107,36 +96,36 @@ def fit(
         random_state=seed,
         verbose=not quiet,
     )
+    config = {
+        "command": "fit",
+        "seed": seed,
+        "parameters": classifier.get_params(deep=False),
+        "columns": {"left": left, "right": right, "same": same, "annotator": annotator},
+        "items": {**input_record(items), "id": id_column, "image_size": image_size},
+        "pairs": input_record(pairs),
+    }
+    if (finished := _finished(out, config, resume)) is not None:
+        return _tell(finished, json)
+    data = read_items(items, id_column=id_column, size=image_size)
+    judgements = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), **config["columns"])
     read = time.perf_counter()
-    _fit(classifier, data.items, judgements, out, resume)
-    fitted = time.perf_counter()
+    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"))
+    if not resume:
+        checkpoints.remove()
+    classifier.fit(data.items, judgements, checkpoints=checkpoints)
     run = write_run(
         out,
         classifier,
         data.items,
         judgements,
         ids=None if data.ids is None else data.ids.tolist(),
-        config={
-            "command": "fit",
-            "seed": seed,
-            "parameters": _parameters(classifier),
-            "items": input_record(items) | {"shape": data.items.shape},
-            "pairs": input_record(pairs),
-            "options": {
-                "id": id_column,
-                "image_size": image_size,
-                "left": left,
-                "right": right,
-                "same": same,
-                "annotator": annotator,
-            },
-        },
+        config=config,
         metrics={
             "device": str(choose_device(device)),
-            "seconds": {"read": read - started, "fit": fitted - read},
+            "seconds": {"read": read - started, "fit": time.perf_counter() - read},
         },
     )
-    _clear_checkpoints(out)
+    checkpoints.remove()
     if track is not None:
         from likewise.tracking import log_run
 
@@ -144,12 +133,23 @@ def fit(
     _tell(run, json)
 
 
-def _fit(classifier: Any, items: Any, pairs: Any, out: Path, resume: bool) -> None:
-    classifier.fit(items, pairs)
+def _finished(out: Path, config: dict[str, Any], resume: bool) -> Run | None:
+    """The run in ``out`` if it is finished and this very one is to be resumed; else None."""
+    from likewise.atomic import check_vacant
+    from likewise.errors import InputError
+    from likewise.runs import Run
+    from likewise.storage import plain
 
-
-def _clear_checkpoints(out: Path) -> None:
-    pass
+    if not resume or not (out / "config.json").exists():
+        check_vacant(out)
+        return None
+    run, asked = Run.open(out), plain(config)
+    if differing := [name for name in asked if run.config.get(name) != asked[name]]:
+        raise InputError(
+            f"{out} holds a finished run with other {', '.join(differing)}; choose another name."
+        )
+    say(f"{out} is finished already")
+    return run
 
 
 def _number_of_classes(text: str) -> int | str:
@@ -174,11 +174,6 @@ def _transition(text: str) -> Any:
 def _recipe(**changes: Any) -> dict[str, Any] | None:
     """What the person wants changed about the usual recipe; None for nothing."""
     return {name: value for name, value in changes.items() if value is not None} or None
-
-
-def _parameters(classifier: Any) -> dict[str, Any]:
-    parameters: dict[str, Any] = classifier.get_params(deep=False)
-    return parameters
 
 
 def _tell(run: Run, as_json: bool) -> None:

@@ -60,7 +60,7 @@ def predict(
     from likewise.spreadsheets import write_csv
 
     classifier, data = _open(model, items, id_column, image_size)
-    posterior = classifier.predict_proba(data.items)
+    posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
     best = posterior.argmax(axis=1)
     columns: dict[str, Any] = {
         "item": data.names.tolist(),
