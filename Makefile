@@ -1,0 +1,81 @@
+# One command for each habit; `make help` lists them. The first one used sets everything up.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+# Small matrix products are faster on one core than spread over two; tests run beside each other.
+export OMP_NUM_THREADS ?= 1
+WORKERS ?= 2
+FUZZ_SECONDS ?= 60
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: demo
+demo: $(INSTALLED)  ## learn digits from noisy judgements, by every method (about a minute)
+	$(BIN)/likewise demo
+
+.PHONY: test
+test: $(INSTALLED)  ## the tests, less the slow ones
+	$(BIN)/python -m pytest -n $(WORKERS) -q
+
+.PHONY: test-all
+test-all: $(INSTALLED)  ## all tests
+	$(BIN)/python -m pytest -n $(WORKERS) -q -m ''
+
+.PHONY: coverage
+coverage: $(INSTALLED)  ## the tests, and which lines they reach
+	$(BIN)/python -m pytest -n $(WORKERS) -q --cov=likewise --cov-report=term-missing:skip-covered
+
+.PHONY: check
+check: $(INSTALLED)  ## formatting, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+.PHONY: format
+format: $(INSTALLED)  ## format and mend what can be mended by itself
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: $(INSTALLED)  ## speed and memory on this machine, as ratios within one run
+	$(BIN)/python benchmarks/pairwise_loss.py
+	$(BIN)/python benchmarks/judgements.py
+	$(BIN)/python benchmarks/pair_fit.py
+
+.PHONY: digits
+digits: $(INSTALLED)  ## the digits table of the README, anew (some minutes)
+	$(BIN)/python benchmarks/digits.py
+
+.PHONY: fuzz
+fuzz: $(INSTALLED)  ## malformed input for FUZZ_SECONDS
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m fuzz
+
+.PHONY: mutate
+mutate: $(INSTALLED)  ## would the tests notice a mistake? (some minutes)
+	$(BIN)/python tools/mutate.py
+
+.PHONY: audit
+audit: $(INSTALLED)  ## known vulnerabilities in the pinned dependencies
+	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
+
+.PHONY: docs
+docs: $(INSTALLED)  ## the documentation, in site/
+	$(BIN)/mkdocs build --strict
+
+.PHONY: clean
+clean:  ## remove what was made, but not runs/ and not the environment
+	rm -rf build dist site htmlcov mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Likewise needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
