@@ -7,19 +7,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import nn
 
 from likewise.atomic import new_folder, write_json
 from likewise.batches import InputLayer, Model
 from likewise.errors import InputError
 from likewise.networks import MLP, NETWORKS, build_network
+from likewise.noise import check_transition
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
@@ -28,6 +30,7 @@ KIND = "likewise-classifier"
 VERSION = 1
 MAX_JSON = 256 * 2**20
 MAX_CLASSES = 1_000_000
+MAX_LAYERS = 100
 
 
 def save_classifier(classifier: SimilarityClassifier, folder: Path) -> None:
@@ -45,13 +48,7 @@ def load(folder: str | Path, network: nn.Module | None = None) -> SimilarityClas
 
     path = Path(folder)
     about = read_description(path)
-    shape = tuple(int(size) for size in about["network_shape"])
-    n_classes = len(about["classes"])
-    model = Model(
-        _blank_inputs(about["inputs"]),
-        _network(about["network"], network, shape, n_classes),
-        bool(about["inputs"].get("mirror")),
-    )
+    model = _blank_model(about, network)
     _load_weights(model, path / "weights.safetensors")
     parameters = {k: v for k, v in about["parameters"].items() if k != "network"}
     classifier = SimilarityClassifier(network=network or _named(about), **parameters)
@@ -118,16 +115,46 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 def _check_fields(about: dict[str, Any], path: Path) -> None:
+    from likewise.classifier import SimilarityClassifier
+
     for name, kind in _FIELDS.items():
         if name not in about:
             raise InputError(f"{path} lacks the field {name!r}; the model was not saved whole.")
         if not isinstance(about[name], kind):
             raise InputError(f"{path} has a field {name!r} of the wrong type.")
-    if not 2 <= len(about["classes"]) <= MAX_CLASSES:
-        raise InputError(f"{path} names {len(about['classes'])} classes, which cannot be.")
-    sizes = [*about["network_shape"], *about["item_shape"]]
-    if not all(isinstance(size, int) and 0 < size < 2**24 for size in sizes):
+    classes = about["classes"]
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        raise InputError(f"{path} names {len(classes)} classes, which cannot be.")
+    if not all(isinstance(name, str | int | float) for name in classes):
+        raise InputError(f"{path} gives a class a name that is neither text nor number.")
+    _check_shapes(about, path)
+    if about["transition"] is not None:
+        check_transition(about["transition"], len(classes))
+    known = SimilarityClassifier().get_params(deep=False)
+    if unknown := sorted(set(about["parameters"]) - set(known)):
+        raise InputError(f"{path} gives a parameter {unknown[0]!r} that no classifier has.")
+
+
+def _check_shapes(about: dict[str, Any], path: Path) -> None:
+    shape = about["item_shape"]
+    if not 1 <= len(shape) <= 3 or not all(_is_size(size, 2**24) for size in shape):
         raise InputError(f"{path} gives an impossible shape of items.")
+    if about["network_shape"] != list(_network_shape(shape)):
+        raise InputError(f"{path} gives its network another shape than its items.")
+    size = 1 if len(shape) == 2 else shape[-1]
+    if about["inputs"].get("size") != size or about["inputs"].get("images") is not (len(shape) > 1):
+        raise InputError(f"{path} describes an input layer that does not fit its items.")
+
+
+def _network_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """What a network sees of an item of that shape; see `likewise.batches.network_shape`."""
+    if len(shape) == 1:
+        return tuple(shape)
+    return (shape[2] if len(shape) == 3 else 1, shape[0], shape[1])
+
+
+def _is_size(value: Any, limit: int) -> bool:
+    return type(value) is int and 0 < value < limit
 
 
 def _description(classifier: SimilarityClassifier, model: nn.Module) -> dict[str, Any]:
@@ -141,15 +168,12 @@ def _description(classifier: SimilarityClassifier, model: nn.Module) -> dict[str
         parameters["recipe"] = parameters["recipe"].to_dict()
     channel = classifier.channel_
     shape = classifier.item_shape_
-    images = len(shape) > 1
     description: dict[str, Any] = plain(
         {
             "kind": KIND,
             "version": VERSION,
             "network": _network_description(classifier.network_, network),
-            "network_shape": (
-                (shape[2] if len(shape) == 3 else 1, *shape[:2]) if images else shape
-            ),
+            "network_shape": _network_shape(shape),
             "item_shape": shape,
             "inputs": {
                 "images": inputs.images,
@@ -180,6 +204,21 @@ def _network_description(name: str | None, network: nn.Module) -> dict[str, Any]
     return {"name": name}
 
 
+def _blank_model(about: dict[str, Any], given: nn.Module | None) -> Model:
+    """The model that a description speaks of, without weights, and without memory for them."""
+    shape = tuple(about["network_shape"])
+    inputs = about["inputs"]
+    try:
+        with torch.device("meta"):
+            blank = InputLayer(
+                torch.zeros(inputs["size"]), torch.ones(inputs["size"]), bool(inputs.get("images"))
+            )
+            network = _network(about["network"], given, shape, len(about["classes"]))
+    except (RuntimeError, TypeError, OverflowError) as error:
+        raise InputError("this model describes a network that cannot be built.") from error
+    return Model(blank, network, bool(inputs.get("mirror")))
+
+
 def _network(
     about: dict[str, Any], given: nn.Module | None, shape: tuple[int, ...], n_classes: int
 ) -> nn.Module:
@@ -190,38 +229,43 @@ def _network(
         raise InputError(
             "this model has a network of your own; load it with lw.load(folder, network=module)."
         )
-    if name not in NETWORKS:
+    if not isinstance(name, str) or name not in NETWORKS:
         raise InputError(f"this model has a network {name!r}, which this Likewise does not know.")
     hidden = about.get("hidden")
     if name == "mlp" and isinstance(hidden, list):
-        if not all(isinstance(size, int) and 0 < size < 2**20 for size in hidden):
+        if len(hidden) > MAX_LAYERS or not all(_is_size(size, 2**20) for size in hidden):
             raise InputError("this model gives impossible sizes of its hidden layers.")
         return MLP(int(np.prod(shape)), n_classes, tuple(hidden))
     return build_network(name, shape, n_classes)
 
 
-def _blank_inputs(about: dict[str, Any]) -> InputLayer:
-    size = about.get("size")
-    if not isinstance(size, int) or not 0 < size < 2**24:
-        raise InputError("this model gives an impossible size of its input layer.")
-    return InputLayer(torch.zeros(size), torch.ones(size), bool(about.get("images")))
-
-
 def _load_weights(model: nn.Module, path: Path) -> None:
+    """Put stored weights in place of blank ones, once names, shapes and types are known to fit."""
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole model: it has no {path.name}.")
-    try:
-        state = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path} is not a safetensors file, or is cut short.") from error
     expected = model.state_dict()
-    wrong = [k for k, v in expected.items() if k not in state or state[k].shape != v.shape]
-    if wrong or len(state) != len(expected):
-        raise InputError(
-            f"{path} does not fit the network that model.json describes"
-            + (f" ({wrong[0]})." if wrong else ".")
-        )
-    model.load_state_dict(state)
+    try:
+        with safe_open(path, framework="pt") as file:
+            names = set(file.keys())
+            wrong = [
+                name
+                for name, tensor in expected.items()
+                if name not in names or file.get_slice(name).get_shape() != list(tensor.shape)
+            ]
+            if wrong or len(names) != len(expected):
+                raise InputError(
+                    f"{path} does not fit the network that model.json describes"
+                    + (f" ({wrong[0]})." if wrong else ".")
+                )
+            state = {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not a safetensors file, or is cut short.") from error
+    for name, tensor in state.items():
+        if tensor.dtype != expected[name].dtype or not tensor.isfinite().all():
+            raise InputError(f"{path} holds weights that are no finite numbers ({name}).")
+    model.load_state_dict(state, assign=True)
 
 
 def _named(about: dict[str, Any]) -> str | None:
