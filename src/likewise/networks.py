@@ -210,7 +210,10 @@ def last_linear(module: nn.Module) -> nn.Linear | None:
 
 
 def embed(module: nn.Module, inputs: Tensor) -> Tensor:
-    """(n, e) what goes into the last linear layer; the output itself where there is none."""
+    """(n, e) what goes into the last linear layer; the output itself where there is none.
+
+    The mean, where it is used more than once, as by models that see an image from both sides.
+    """
     layer = last_linear(module)
     caught: list[Tensor] = []
     if layer is None:
@@ -220,7 +223,7 @@ def embed(module: nn.Module, inputs: Tensor) -> Tensor:
         module(inputs)
     finally:
         handle.remove()
-    return caught[-1].flatten(1)
+    return torch.stack(caught).mean(dim=0).flatten(1)
 
 
 def _initialise_convolutions(module: nn.Module) -> None:
