@@ -26,13 +26,17 @@ def report(
     truth: Annotated[
         Path | None, typer.Option(help="True classes, for a confusion matrix: CSV or .npy.")
     ] = None,
+    pictures: Annotated[
+        Path | None,
+        typer.Option(help="A folder of images named after the items, where items are features."),
+    ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     json: Json = False,
 ) -> None:
     """Write one self-contained page about a run: noise, people, classes, doubtful judgements."""
     from likewise.report import render_report
 
-    page = render_report(run, run / "report.html" if out is None else out, truth=truth)
+    page = render_report(run, run / "report.html" if out is None else out, truth, pictures)
     if open_browser:
         import webbrowser
 
