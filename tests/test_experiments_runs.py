@@ -66,7 +66,7 @@ def runs(
 
 
 def strip(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    volatile = ("seconds", "date", "lanes")
+    volatile = ("seconds", "date", "lanes", "commit")
     return [{k: v for k, v in r.items() if k not in volatile} for r in results]
 
 
