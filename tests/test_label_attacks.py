@@ -360,6 +360,8 @@ def test_a_reserve_fills_again_and_keys_are_forgotten():
     assert [limit.allows("a") for _ in range(3)] == [True, True, False]
     now[0] = 0.5
     assert [limit.allows("a") for _ in range(2)] == [True, False]
+    now[0] = 1000
+    assert [limit.allows("a") for _ in range(3)] == [True, True, False]  # no more than the burst
     limit.allows("b")
     limit.allows("c")
     assert len(limit._buckets) == 2

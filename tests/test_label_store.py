@@ -70,7 +70,12 @@ def test_a_failing_task_does_not_take_its_neighbours_with_it(store):
     store._submit(block)  # so that the next three share one commit
     held.wait()
     good = store.record("Ada", "a", "c", 1)
-    bad = store.record("Ada", "a", "b", 0)
+
+    def half_done(db):
+        db.execute("DELETE FROM judgements")
+        raise AnswerConflict("after having written")
+
+    bad = store._submit(half_done)
     also_good = store.record("Ada", "b", "c", 1)
     hold.set()
     good.result()

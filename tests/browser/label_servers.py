@@ -27,7 +27,7 @@ serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_
 
 @contextlib.contextmanager
 def in_thread(items: Path, database: Path, **options: Any) -> Iterator[SimpleNamespace]:
-    """A server in this process: ``url`` and ``database``."""
+    """A server in this process: its ``url``, ``items`` and ``database``."""
     listener = _listen("127.0.0.1", 0)
     app = create_app(items, database, **{"show_names": True, **options})
     server = uvicorn.Server(server_config(app))
@@ -35,7 +35,7 @@ def in_thread(items: Path, database: Path, **options: Any) -> Iterator[SimpleNam
     thread.start()
     try:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-        yield SimpleNamespace(url=url, database=database)
+        yield SimpleNamespace(url=url, items=items, database=database)
     finally:
         server.should_exit = True
         thread.join(10)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+import subprocess
+import sys
 
 import pytest
 from accessibility import low_contrasts, scrolls_sideways, unnamed_controls
@@ -20,10 +24,11 @@ SCRIPT = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("digits")
-    for k, image in enumerate(load_digits().images[:40]):
+    """Nine noughts and ones, which is 36 pairs; a file's name begins with its class."""
+    folder, digits = tmp_path_factory.mktemp("digits"), load_digits(n_class=2)
+    for k, (image, digit) in enumerate(zip(digits.images[:9], digits.target, strict=False)):
         picture = Image.fromarray((255 - image * 255 / 16).astype("uint8"))
-        picture.resize((96, 96), Image.Resampling.BICUBIC).save(folder / f"{k:02d}.png")
+        picture.resize((96, 96), Image.Resampling.BICUBIC).save(folder / f"{digit}-{k:02d}.png")
     return folder
 
 
@@ -63,42 +68,63 @@ def stored(server):
     return list(zip(*columns.values(), strict=True))
 
 
-def test_thirty_pairs_by_keyboard_and_mouse_with_an_undo_and_a_reload(server, open_page):
-    page = open_page(server.url)
+def give(page, answer, by_key):
+    """Answer by key or by mouse."""
+    if by_key:
+        page.keyboard.press({"Same": "s", "Different": "d", "Not sure": "n"}[answer])
+    else:
+        page.get_by_role("button", name=answer, exact=True).click()
+
+
+def test_the_whole_story_from_thirty_judgements_to_the_report(server, open_page, tmp_path):
+    """By keyboard and mouse, with undo and a reload in the middle; then fit, then the report."""
+    page, expected = open_page(server.url), []
+    values = {"Same": 1, "Different": 0, "Not sure": None}
     join(page)
-    expected, keys = [], {"s": 1, "d": 0, "n": None, " ": None}
-    buttons = {"Same": 1, "Different": 0, "Not sure": None}
-    ways = [*(("key", key) for key in keys), *(("button", name) for name in buttons)]
     for k in range(30):
-        left, right = shown(page)
-        kind, way = ways[k % len(ways)]
-        if kind == "key":
-            page.keyboard.press(way)
-        else:
-            page.get_by_role("button", name=way, exact=True).click()
-        expected.append((left, right, (keys | buttons)[way], "Ada"))
+        pair = shown(page)
+        alike = len({name[0] for name in pair}) == 1  # the class begins the name
+        answer = "Not sure" if k % 10 == 5 else "Same" if alike else "Different"
+        give(page, answer, by_key=k % 2 == 0)
         wait_for_count(page, k + 1)
-        if k == 9:  # undo, by key, and answer otherwise
-            page.keyboard.press("u")
+        if k in (9, 20):  # undo, once by key and once by mouse, and answer again
+            if k == 9:
+                page.keyboard.press("u")
+            else:
+                page.get_by_role("button", name="Undo", exact=True).click()
             wait_for_count(page, k)
-            assert shown(page) == (left, right)
-            page.keyboard.press("d")
+            assert shown(page) == pair
+            answer = "Not sure"
+            give(page, answer, by_key=True)
             wait_for_count(page, k + 1)
-            expected[-1] = (left, right, 0, "Ada")
         if k == 14:
             before = shown(page)
             page.reload()
             wait_for_count(page, 15)
             assert shown(page) == before
-        if k == 19:  # undo by mouse
-            page.get_by_role("button", name="Undo", exact=True).click()
-            wait_for_count(page, k)
-            assert shown(page) == (left, right)
-            page.keyboard.press("s")
-            wait_for_count(page, k + 1)
-            expected[-1] = (left, right, 1, "Ada")
+        expected.append((*pair, values[answer], "Ada"))
     assert stored(server) == expected
     assert len({frozenset(row[:2]) for row in expected}) == 30
+
+    run, report = tmp_path / "run", tmp_path / "report.html"
+    options = ("--classes", "2", "--image-size", "16", "--held-out", "0.4", "--method", "mcl")
+    likewise("fit", server.items, server.database, *options, "--out", run)
+    likewise("report", run, "--out", report)
+    page.goto(report.as_uri())
+    text = page.locator("body").inner_text()
+    answered = sum(row[2] is not None for row in expected)
+    assert re.search(rf"\b{answered} judgements", text)
+    assert re.search(r"\b9 items", text)
+    assert page.locator("img").count() > 0
+
+
+def likewise(*arguments):
+    """Run a command of ours, which must succeed."""
+    code = "import sys; from likewise.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_killed_server_loses_no_answer_and_the_page_goes_on(

@@ -116,8 +116,7 @@ class Desk:
                 if (code := self._code(judgement.left, judgement.right)) is not None:
                     person.answered[code] = judgement.id
             for judgement in history.undone:
-                code = self._code(judgement.left, judgement.right)
-                if code is not None and code not in person.answered:
+                if (code := self._code(judgement.left, judgement.right)) is not None:
                     person.reopened.append(code)
             self._people.setdefault(annotator, person)
             if len(self._people) > MAX_PEOPLE:
