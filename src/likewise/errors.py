@@ -13,3 +13,7 @@ class InputError(LikewiseError, ValueError):
 
 class TrainingError(LikewiseError, RuntimeError):
     """Training could not go on (a non-finite loss, a lost device); says where and likely why."""
+
+
+class NonFiniteError(TrainingError):
+    """A loss or gradient stopped being finite: the same training would end there again."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from likewise.batches import EpochPlan, logits_of, take
-from likewise.errors import InputError, TrainingError
+from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.recipes import Recipe
@@ -426,7 +426,7 @@ class TrainingRun:
             *(int(first_bad), self.steps_per_epoch, self.recipe.lr),
         )
         if wrong is not None:
-            raise TrainingError(wrong)
+            raise NonFiniteError(wrong)
 
     def _require_plan(self) -> EpochPlan:
         if self._plan is None:

@@ -60,6 +60,9 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a killed fit of the same kind stopped.")
     ] = False,
+    checkpoint_seconds: Annotated[
+        float, typer.Option(min=0, help="Training that a kill may cost, at most.")
+    ] = 60.0,
     track: Annotated[
         str | None, typer.Option(help="Also log to tensorboard:DIR or mlflow:URI.")
     ] = None,
@@ -76,8 +79,10 @@ def fit(
 
     OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
     """
+    from likewise.atomic import remove_leftovers
     from likewise.checkpoints import Checkpoints
     from likewise.classifier import SimilarityClassifier
+    from likewise.errors import NonFiniteError
     from likewise.itemfiles import read_items
     from likewise.pairs import Pairs
     from likewise.runs import input_record, write_run
@@ -104,15 +109,22 @@ def fit(
         "items": {**input_record(items), "id": id_column, "image_size": image_size},
         "pairs": input_record(pairs),
     }
+    folder = out.with_name(f"{out.name}.checkpoints")
+    checkpoints = Checkpoints(folder, every_seconds=checkpoint_seconds)
     if (finished := _finished(out, config, resume)) is not None:
+        checkpoints.remove()
         return _tell(finished, json)
+    if not resume:
+        _refuse_checkpoints(folder)
+    remove_leftovers(out.parent, f"{out.name}.")
     data = read_items(items, id_column=id_column, size=image_size)
     judgements = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), **config["columns"])
     read = time.perf_counter()
-    checkpoints = Checkpoints(out.with_name(f"{out.name}.checkpoints"))
-    if not resume:
-        checkpoints.remove()
-    classifier.fit(data.items, judgements, checkpoints=checkpoints)
+    try:
+        classifier.fit(data.items, judgements, checkpoints=checkpoints)
+    except NonFiniteError:
+        checkpoints.remove()  # going on from them would end here again
+        raise
     run = write_run(
         out,
         classifier,
@@ -150,6 +162,17 @@ def _finished(out: Path, config: dict[str, Any], resume: bool) -> Run | None:
         )
     say(f"{out} is finished already")
     return run
+
+
+def _refuse_checkpoints(folder: Path) -> None:
+    """Hours of training are not thrown away because somebody forgot an option."""
+    from likewise.errors import InputError
+
+    if folder.is_dir():
+        raise InputError(
+            f"{folder} holds a fit that was cut short: add --resume to go on with it, or remove "
+            "that folder to begin again."
+        )
 
 
 def _number_of_classes(text: str) -> int | str:
