@@ -18,18 +18,41 @@ PAGE = ROOT / "docs" / "label.md"
 RESULTS = ROOT / "results" / "label_load.json"
 
 
-def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
+@pytest.fixture
+def photographs(tmp_path, monkeypatch):
+    """A folder as the page assumes it: photos/, and judgements.db about them."""
     monkeypatch.chdir(tmp_path)
     Path("photos").mkdir()
-    for k in range(4):
-        Image.new("RGB", (9, 9)).save(f"photos/{k}.png")
-    Visitor(create_app("photos", "judgements.db"), "Ada").answer()
-    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert blocks
-    for block in blocks:
+    for k in range(9):
+        Image.new("RGB", (9, 9), (k * 25, 0, 0)).save(f"photos/{k}.png")
+    ada = Visitor(create_app("photos", "judgements.db", show_names=True), "Ada")
+    while ada.state["pair"] is not None:
+        kinds = {int(name[0]) // 3 for name in ada.shown()}
+        ada.answer("same" if len(kinds) == 1 else "different")
+
+
+def blocks(language):
+    found = re.findall(rf"```{language}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert found
+    return found
+
+
+def test_the_python_of_the_page_runs(photographs):
+    for block in blocks("python"):
         exec(compile(block, str(PAGE), "exec"), {"__name__": "docs"})
-    assert Path("judgements.csv").read_text().count("\n") == 2
+    assert Path("judgements.csv").read_text().count("\n") == 1 + 36
     assert Path("judgements.parquet").exists()
+
+
+def test_the_commands_of_the_page_run(photographs, capsys):
+    from likewise.cli import run
+
+    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    commands = [line.split()[1:] for line in lines if not line.startswith("likewise label")]
+    assert [command[0] for command in commands] == ["describe", "fit"]
+    for command in commands:
+        assert run(command) == 0, capsys.readouterr().err
+    assert Path("run", "metrics.json").exists()
 
 
 def test_the_commands_of_the_page_have_these_options():
@@ -37,7 +60,7 @@ def test_the_commands_of_the_page_have_these_options():
 
     cli = pytest.importorskip("likewise.cli")
     commands = get_command(cli.app).commands
-    for block in re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL):
+    for block in blocks("bash"):
         for line in block.splitlines():
             _, command, *words = line.split()
             known = {name for parameter in commands[command].params for name in parameter.opts}

@@ -107,7 +107,7 @@ def test_the_whole_story_from_thirty_judgements_to_the_report(server, open_page,
     assert len({frozenset(row[:2]) for row in expected}) == 30
 
     run, report = tmp_path / "run", tmp_path / "report.html"
-    options = ("--classes", "2", "--image-size", "16", "--held-out", "0.4", "--method", "mcl")
+    options = ("--classes", "2", "--image-size", "16")
     likewise("fit", server.items, server.database, *options, "--out", run)
     likewise("report", run, "--out", report)
     page.goto(report.as_uri())
