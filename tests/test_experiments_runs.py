@@ -231,6 +231,23 @@ def test_figures_are_drawn_from_saved_runs(runs: Path, tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 1000 for name in names)
 
 
+def test_reproduce_takes_lists_in_either_form(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(SETTINGS)
+    summaries = reproduce(
+        path,
+        None,
+        tmp_path / "out",
+        noise=["0.1,0.3"],
+        methods=["mcl, kcl"],
+        epochs=1,
+        device="cpu",
+    )
+    assert {(s.noise, s.method) for s in summaries} == {
+        *((0.1, "mcl"), (0.1, "kcl"), (0.3, "mcl"), (0.3, "kcl")),
+    }
+
+
 def test_reproduce_refuses_mistakes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no table 'table9'"):
         reproduce("table9", tmp_path, tmp_path / "out", device="cpu")

@@ -69,8 +69,10 @@ def reproduce(
         "runs/paper"
     ),
     trials: Annotated[int | None, typer.Option(min=1)] = None,
-    noise: Annotated[list[str] | None, typer.Option(help="May be repeated.")] = None,
-    methods: Annotated[list[str] | None, typer.Option("--method", help="May be repeated.")] = None,
+    noise: Annotated[list[str] | None, typer.Option(help="As 0.2,0.6; may be repeated.")] = None,
+    methods: Annotated[
+        list[str] | None, typer.Option("--methods", "--method", help="As kcl,mcl; may be repeated.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smoke run of minutes.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -55,8 +56,8 @@ def reproduce(
         for settings, dataset in _tables(target, data, tell):
             smaller = settings.cut(
                 trials=trials,
-                noise=None if noise is None else tuple(noise),
-                methods=None if methods is None else tuple(methods),
+                noise=_listed(noise),
+                methods=_listed(methods),
                 epochs=epochs,
                 quick=quick,
             )
@@ -95,6 +96,14 @@ def _tables(
                 tell(f"{table} is left out: {error}")
             continue
         yield settings, dataset
+
+
+def _listed(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Values one by one, whether they came as ``["a", "b"]`` or as ``["a,b"]``."""
+    if values is None:
+        return None
+    parts = [v.split(",") if isinstance(v, str) else [v] for v in values]
+    return tuple(p.strip() if isinstance(p, str) else p for part in parts for p in part)
 
 
 def _devices(device: str) -> list[torch.device]:
