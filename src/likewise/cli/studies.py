@@ -94,6 +94,7 @@ def reproduce(
         jobs=jobs,
         device=device,
         report=lambda result: say(_cell_line(result)),
+        tell=say,
     )
     emit(json, {"out": out, "summaries": [asdict(s) for s in summaries]}, render(summaries, "text"))
 
