@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from likewise.atomic import check_vacant
 from likewise.classifier import SimilarityClassifier
 from likewise.datasets.digits import load_digits
 from likewise.errors import InputError
@@ -48,13 +49,15 @@ class Study:
     classes: NDArray[np.int64]
 
     @classmethod
-    def make(cls, noise: float, seed: int) -> Study:
+    def make(cls, noise: float, seed: int, recipe: dict[str, Any] | None = None) -> Study:
         digits = load_digits(seed)
         if digits.train_y is None:
             raise InputError("the digits have lost their classes.")
         transition = symmetric(digits.n_classes, noise)
         z = corrupt_labels(digits.train_y, transition, np.random.default_rng([seed, 0]))
-        problem = Problem(digits.train_x, Pairs.from_labels(z), digits.n_classes, seed=seed)
+        problem = Problem(
+            digits.train_x, Pairs.from_labels(z), digits.n_classes, recipe=recipe, seed=seed
+        )
         truth = Truth(
             torch.from_numpy(digits.test_x),
             digits.test_y,
@@ -96,7 +99,11 @@ class Study:
         """What a user gets who sets nothing but the number of classes."""
         started = time.perf_counter()
         classifier = SimilarityClassifier(
-            self.problem.n_classes, random_state=self.seed, verbose=False, device="cpu"
+            self.problem.n_classes,
+            recipe=self.problem.recipe,
+            random_state=self.seed,
+            verbose=False,
+            device="cpu",
         ).fit(self.problem.items, self.problem.pairs)
         seconds = time.perf_counter() - started
         fitted = Fitted(
@@ -116,11 +123,13 @@ def run_demo(
     noise: float = 0.4,
     seed: int = 0,
     report: Callable[[str], None] = lambda message: None,
+    recipe: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compare the methods on digits and leave the last one's run in a folder."""
     folder = _unused(Path("runs"), "demo") if out is None else Path(out)
+    check_vacant(folder)
     started = time.perf_counter()
-    study = Study.make(noise, seed)
+    study = Study.make(noise, seed, recipe)
     rows = []
     for row in study.pairwise():
         report(_line(row))

@@ -54,6 +54,8 @@ def read_items(
         images, names = read_images(file, size)
         return ItemFile(images, np.array(names, np.str_))
     if not file.is_dir() and (array := read_array(file)) is not None:
+        if array.items.dtype.kind not in "iufb":
+            raise InputError(f"{file.name} holds {array.items.dtype}; items must be numbers.")
         return array
     kind = file_kind(file)
     if kind not in ("csv", "parquet"):

@@ -25,6 +25,7 @@ from likewise.pairs import Pairs
 from likewise.progress import Report
 
 METHODS = ("auto", "joint", "mns", "mcl", "kcl")
+NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
 FloatMatrix = NDArray[np.float64]
 
 
@@ -61,6 +62,8 @@ def fit(
     """
     if method not in METHODS:
         raise InputError(f"method must be one of {', '.join(METHODS)}, not {method!r}.")
+    if noise not in NOISES:
+        raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
     if isinstance(transition, str) and transition != "estimate":
         raise InputError(f"transition must be 'estimate', a matrix or None, not {transition!r}.")
     given = transition if isinstance(transition, np.ndarray) else None

@@ -82,7 +82,10 @@ class Run:
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        return read_json(self.folder / "metrics.json")
+        found = read_json(self.folder / "metrics.json")
+        if missing := [name for name in ("method", "choice", "warnings") if name not in found]:
+            raise InputError(f"{self.folder / 'metrics.json'} lacks {missing[0]!r}.")
+        return found
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
@@ -209,6 +212,8 @@ def model_folder(path: str | Path) -> Path:
 def input_record(path: str | Path) -> dict[str, Any]:
     """What an input was: its path and a SHA-256, of a folder that of its names and sizes."""
     file = Path(path)
+    if not file.exists():
+        raise InputError(f"there is no file or folder {file}.")
     record: dict[str, Any] = {"path": str(file)}
     if file.is_dir():
         inside = sorted(entry for entry in file.rglob("*") if entry.is_file())
@@ -306,8 +311,11 @@ def _history_text(history: list[dict[str, Any]]) -> str:
 def _read_history(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is not the table that Likewise writes there.") from error
 
 
 def _number(text: str | None) -> Any:

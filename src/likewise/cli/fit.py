@@ -79,6 +79,7 @@ def fit(
 
     OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
     """
+    from likewise import tracking
     from likewise.atomic import remove_leftovers
     from likewise.checkpoints import Checkpoints
     from likewise.classifier import SimilarityClassifier
@@ -88,6 +89,8 @@ def fit(
     from likewise.runs import input_record, write_run
     from likewise.training import choose_device
 
+    if track is not None:
+        tracking.parse_spec(track)  # before anything is trained
     started = time.perf_counter()
     classifier = SimilarityClassifier(
         n_classes=_number_of_classes(classes),
@@ -139,9 +142,7 @@ def fit(
     )
     checkpoints.remove()
     if track is not None:
-        from likewise.tracking import log_run
-
-        log_run(track, run.folder)
+        tracking.log_run(track, run.folder)
     _tell(run, json)
 
 
