@@ -1,0 +1,91 @@
+"""The documentation is true: its code runs, its outputs look so, its links lead somewhere."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs_pages import DOCS, ROOT, blocks_of, data_folder, inside, run_page
+
+# Run by other tests, with what their pages need.
+ELSEWHERE = {"label.md": "tests/test_label_docs.py runs it against a real database"}
+PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def words_of(line: str) -> list[str]:
+    """A line of output without its numbers and rulers."""
+    return re.findall(r"[A-Za-z]{2,}", line)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_runs_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
+    blocks = blocks_of(path.read_text(encoding="utf-8"))
+    needed = [block.needs for block in blocks if block.needs]
+    with inside(tmp_path):
+        printed = {block.line: output for block, output in run_page(path)}
+    for before, block in itertools.pairwise(blocks):
+        if block.is_output and before.line in printed:
+            said = [line for line in block.code.splitlines() if words_of(line)]
+            came = [line for line in printed[before.line].splitlines() if words_of(line)]
+            assert words_of(came[0])[:2] == words_of(said[0])[:2], (path.name, block.line)
+            assert len(came) == len(said), (path.name, block.line, printed[before.line])
+    missing = [name for name in needed if data_folder(name) is None]
+    if missing:
+        pytest.skip(f"the rest of {path.name} needs the data set {', '.join(missing)}")
+
+
+def test_what_is_not_run_says_why() -> None:
+    for path in PAGES:
+        for block in blocks_of(path.read_text(encoding="utf-8")):
+            where = f"{path.name}, line {block.line}"
+            if "not run" in block.note:
+                assert len(block.not_run) > 10, where
+            if not block.language and re.match(r"(likewise|pip|make|python) ", block.code):
+                assert block.is_output or block.not_run, f"{where}: commands that nobody runs"
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.stem)
+def test_links_lead_somewhere(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run(path: Path, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, str(path), "--quick"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-2000:]
+    assert ended.stdout.strip()
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs")
+    pytest.importorskip("mkdocstrings")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    pages = [path.relative_to(tmp_path / "site") for path in tmp_path.rglob("index.html")]
+    assert len(pages) >= 8
+    api = (tmp_path / "site" / "api" / "index.html").read_text()
+    assert "SimilarityClassifier" in api
+    assert "predict_same" in api
