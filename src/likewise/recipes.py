@@ -46,6 +46,11 @@ class Recipe:
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
         object.__setattr__(self, "teacher_temperature", tuple(self.teacher_temperature))
+        if self.high_noise is not None:  # tuples, as above: JSON makes lists of them
+            changes = {
+                k: tuple(v) if isinstance(v, list) else v for k, v in self.high_noise.items()
+            }
+            object.__setattr__(self, "high_noise", changes)
         problems = {
             "epochs must be at least 1": self.epochs < 1,
             "batch_size must be at least 2": self.batch_size < 2,

@@ -36,9 +36,12 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
         return device
     if device != "auto":
         try:
-            return torch.device(device)
-        except RuntimeError as error:
-            raise InputError(f"there is no device {device!r}: {error}") from error
+            chosen = torch.device(device)
+            torch.zeros(1, device=chosen).item()  # is it there, and does it compute?
+        except (RuntimeError, NotImplementedError, AssertionError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InputError(f"there is no device {device!r} here: {reason}") from error
+        return chosen
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
