@@ -71,19 +71,22 @@ def run_stage(stage: str, path: Path) -> dict[str, Any]:
     from likewise import diagnose, reading  # noqa: F401
     from likewise.pairs import Pairs
 
-    started = time.perf_counter()
+    started = time.perf_counter(), time.process_time()
     pairs = Pairs.read(path)
     if stage != "read":
         work = _describe if stage == "describe" else _prepare_inference(pairs)
-        started = time.perf_counter()
+        started = time.perf_counter(), time.process_time()
         work(pairs)
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started[0], time.process_time() - started[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {
         "stage": stage,
         "judgements": len(pairs),
         "items": pairs.n_items,
         "seconds": round(seconds, 3),
+        "cpu_seconds": round(
+            cpu, 3
+        ),  # of all cores: what others' work on the machine changes least
         "peak_gib": round(peak, 3),
     }
 
@@ -130,16 +133,16 @@ def show(row: dict[str, Any]) -> None:
     limit = f"(at 100 million: at most {seconds} s" + (f", {memory:g} GB)" if memory else ")")
     print(
         f"{row['stage']:>9} {row['judgements']:>12,} judgements {row['seconds']:>8.2f} s "
-        f"{row['peak_gib']:>6.2f} GiB  {limit}",
+        f"(processor {row['cpu_seconds']:.2f} s) {row['peak_gib']:>6.2f} GiB  {limit}",
         flush=True,
     )
 
 
-def slopes(rows: list[dict[str, Any]]) -> dict[str, float]:
+def slopes(rows: list[dict[str, Any]], clock: str) -> dict[str, float]:
     """Slope of log seconds over log judgements of each stage, over the whole range."""
     found = {}
     for stage in dict.fromkeys(row["stage"] for row in rows):
-        points = [(row["judgements"], row["seconds"]) for row in rows if row["stage"] == stage]
+        points = [(row["judgements"], row[clock]) for row in rows if row["stage"] == stage]
         if len(points) > 1:
             (m0, s0), (m1, s1) = points[0], points[-1]
             found[stage] = round(float(np.log(s1 / s0) / np.log(m1 / m0)), 3)
@@ -174,9 +177,11 @@ def main() -> None:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "rows": rows,
-        "slopes": slopes(rows),
+        "load": round(os.getloadavg()[0], 2),
+        "slopes": slopes(rows, "seconds"),
+        "cpu_slopes": slopes(rows, "cpu_seconds"),
     }
-    print("slopes", result["slopes"])
+    print("slopes", result["slopes"], "of processor time", result["cpu_slopes"])
     options.out.parent.mkdir(parents=True, exist_ok=True)
     append(options.out, result)
 

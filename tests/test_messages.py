@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from likewise import messages
 from likewise.annotators import AnnotatorChannel
 from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.graph import Graph, contract
@@ -181,3 +182,23 @@ def test_size_decides_the_method(monkeypatch):
     assert choose_method(graph, 3) == "bp"
     monkeypatch.setattr("likewise.messages.MAX_MESSAGE_FLOATS", 10)
     assert choose_method(graph, 3) == "mean_field"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_sparse_field_equals_the_scattered_one(weighted: bool) -> None:
+    """Field and expected log likelihood, by one sparse product and edge by edge."""
+    rng = np.random.default_rng(0)
+    pairs = Pairs.from_labels(rng.integers(4, size=60), per_item=10, random_state=0)
+    weight = rng.random(len(pairs)) if weighted else None
+    graph = Graph.from_pairs(
+        Pairs(pairs.left, pairs.right, pairs.same, weight=weight, n_items=pairs.n_items)
+    )
+    belief = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)).softmax(1)
+    channel = RateChannel(0.7, 0.05)
+    sparse, scattered = (
+        kind(graph, channel, belief) for kind in (messages._SparseField, messages._ScatterField)
+    )
+    torch.testing.assert_close(sparse(belief), scattered(belief), atol=1e-5, rtol=1e-5)
+    assert sparse.expected_log_likelihood(belief) == pytest.approx(
+        scattered.expected_log_likelihood(belief), rel=1e-6
+    )

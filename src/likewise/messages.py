@@ -257,8 +257,11 @@ def _mean_field(
         change = float((updated - belief).abs().sum(1).mean()) if len(belief) else 0.0
         converged = change < tolerance
         belief = updated if converged else damping * belief + (1 - damping) * updated
-    evidence = _bound(log_prior, graph, channel, belief)
-    return Posterior(torch.log(belief.clamp_min(TINY)), evidence, done, converged)
+    log_belief = torch.log(belief.clamp_min(TINY))
+    # The mean-field lower bound of the log evidence.
+    evidence = float((belief * (log_prior - log_belief)).double().sum())
+    evidence += operator.expected_log_likelihood(belief)
+    return Posterior(log_belief, evidence, done, converged)
 
 
 class _ScatterField:
@@ -282,6 +285,20 @@ class _ScatterField:
                 field.index_add_(0, right, torch.einsum("mab,ma->mb", rows, belief[left]))
         return field
 
+    def expected_log_likelihood(self, belief: Tensor) -> float:
+        """Of all judgements, under independent beliefs."""
+        graph, total = self.graph, 0.0
+        for part in graph.chunks():
+            left, right = belief[graph.left[part]], belief[graph.right[part]]
+            rows = graph.edge_log_table(self.channel, part, self.table)
+            if self.channel.two_rate:
+                equal = (left * right).sum(1)
+                value = equal * rows[:, 0] + (1 - equal) * rows[:, 1]
+            else:
+                value = torch.einsum("ma,mab,mb->m", left, rows, right)
+            total += float(value.double().sum())
+        return total
+
 
 class _SparseField:
     """The same for two rates on the CPU, as one sparse product: several times faster."""
@@ -289,9 +306,11 @@ class _SparseField:
     def __init__(self, graph: Graph, channel: Channel, like: Tensor) -> None:
         table = channel.log_table().to(like)
         gain = torch.empty(len(graph), dtype=torch.float32)
+        self.if_different = 0.0  # what the judgements would cost were all pairs different
         for part in graph.chunks():
             rows = graph.edge_log_table(channel, part, table)
             gain[part] = (rows[:, 0] - rows[:, 1]).float()
+            self.if_different += float(rows[:, 1].double().sum())
         shape = (graph.n_items, graph.n_items)
         ends = (graph.left.numpy(), graph.right.numpy())
         self.matrix = sparse.coo_array((gain.numpy(), ends), shape=shape).tocsr()
@@ -302,28 +321,16 @@ class _SparseField:
         field += self.matrix.T @ q
         return torch.from_numpy(field)
 
+    def expected_log_likelihood(self, belief: Tensor) -> float:
+        """Of all judgements, under independent beliefs: a judgement counts once."""
+        q = np.ascontiguousarray(belief.numpy())
+        return self.if_different + float(np.sum(q * (self.matrix @ q), dtype=np.float64))
+
 
 def _field_operator(graph: Graph, channel: Channel, like: Tensor) -> _ScatterField | _SparseField:
     if channel.two_rate and graph.device.type == "cpu":
         return _SparseField(graph, channel, like)
     return _ScatterField(graph, channel, like)
-
-
-def _bound(log_prior: Tensor, graph: Graph, channel: Channel, belief: Tensor) -> float:
-    """The mean-field lower bound of the log evidence."""
-    log_belief = torch.log(belief.clamp_min(TINY))
-    bound = float((belief * (log_prior - log_belief)).double().sum())
-    table = channel.log_table().to(belief)
-    for part in graph.chunks():
-        left, right = belief[graph.left[part]], belief[graph.right[part]]
-        rows = graph.edge_log_table(channel, part, table)
-        if channel.two_rate:
-            equal = (left * right).sum(1)
-            value = equal * rows[:, 0] + (1 - equal) * rows[:, 1]
-        else:
-            value = torch.einsum("ma,mab,mb->m", left, rows, right)
-        bound += float(value.double().sum())
-    return bound
 
 
 # -- the exact channel --------------------------------------------------------------------------
