@@ -41,8 +41,7 @@ def read_images(
     Images are (N, H, W) uint8 if all are grey, else (N, H, W, 3). With ``size`` (side, or height
     and width) each is scaled to cover it and its middle is taken; without, all must have one size.
     ``ids`` are the file names relative to the folder. Decoding runs in ``workers`` threads
-    (Pillow decodes outside Python's lock; measured as fast as processes, which would also have to
-    send every image back).
+    (Pillow decodes outside Python's lock, and processes would have to send every image back).
     """
     root, ids = Path(folder), list_images(folder)
     shape = None if size is None else _height_width(size)

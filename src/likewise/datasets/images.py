@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,18 +24,16 @@ def open_image(path: str | Path, *, mode: str | None = "RGB") -> Image.Image:
     from PIL import Image
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # checked just below
-            with Image.open(path, formats=FORMATS) as image:
-                width, height = image.size
-                if width * height > MAX_PIXELS:
-                    raise InputError(
-                        f"{path} has {width} x {height} pixels, more than the {MAX_PIXELS:,} "
-                        "allowed; make it smaller."
-                    )
-                wanted = mode or ("L" if image.mode in GREY_MODES else "RGB")
-                image.load()
-                return image if image.mode == wanted else image.convert(wanted)
+        with Image.open(path, formats=FORMATS) as image:  # reads the header only
+            width, height = image.size
+            if width * height > MAX_PIXELS:
+                raise InputError(
+                    f"{path} has {width} x {height} pixels, more than the {MAX_PIXELS:,} "
+                    "allowed; make it smaller."
+                )
+            wanted = mode or ("L" if image.mode in GREY_MODES else "RGB")
+            image.load()
+            return image if image.mode == wanted else image.convert(wanted)
     except FileNotFoundError:
         raise InputError(f"{path} is missing.") from None
     except Image.DecompressionBombError as error:
