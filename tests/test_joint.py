@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.batches import InputLayer
+from likewise.batches import InputLayer, Model
 from likewise.channels import ExactChannel, RateChannel
 from likewise.errors import InputError
 from likewise.graph import Graph, contract
@@ -150,7 +150,7 @@ def test_transition_and_temperature_are_recovered_from_soft_evidence():
     z = np.array([rng.choice(4, p=T[c]) for c in y])
     log_g = torch.log_softmax(2.0 * torch.eye(4)[torch.from_numpy(y)], dim=1)  # too cautious
     judged = 0.9 * torch.eye(4)[torch.from_numpy(z)] + 0.025
-    found, temperature = estimate_transition(log_g, judged)
+    found, temperature = estimate_transition(log_g, judged, (0.5, 0.75, 1.0))
     np.testing.assert_allclose(found.numpy(), T, atol=0.06)
     assert temperature < 1
 
@@ -172,7 +172,7 @@ def test_log_perceived_is_the_log_of_the_product():
 def test_a_stacked_bank_computes_what_its_networks_do():
     X = torch.randn(3, 7, 8, generator=torch.Generator().manual_seed(0))
     scaling = InputLayer(torch.ones(8), torch.full((8,), 2.0), images=False)
-    networks = [nn.Sequential(scaling, MLP(8, 4, hidden=(5,))) for _ in range(3)]
+    networks = [Model(scaling, MLP(8, 4, hidden=(5,))) for _ in range(3)]
     bank = make_bank(networks)
     assert isinstance(bank, StackedMLPs)
     torch.testing.assert_close(bank(X), Bank(networks)(X))
@@ -189,7 +189,7 @@ def test_an_items_prediction_never_saw_its_own_judgements():
 
     def build(seed: int) -> nn.Module:
         torch.manual_seed(seed)
-        return nn.Sequential(InputLayer(torch.zeros(8), torch.ones(8), False), MLP(8, 2))
+        return Model(InputLayer(torch.zeros(8), torch.ones(8), False), MLP(8, 2))
 
     head = NetworkHead(X, build, epochs=20, patience=20)
     targets = Targets(target, target, target, torch.ones(200))
@@ -197,6 +197,44 @@ def test_an_items_prediction_never_saw_its_own_judgements():
     generator = torch.Generator().manual_seed(0)
     log_g = head.crossfit(targets, torch.eye(2), folds, generator)
     assert float((log_g.argmax(1) == label).float().mean()) < 0.7
+
+
+def crowd(seed: int = 0) -> tuple[np.ndarray, np.ndarray, Pairs]:
+    """120 items of 3 kinds, 200 features; pictures of kind 2 that lean to kind 0 fool everybody."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(120) % 3
+    lean = rng.random(120)
+    latent = 4 * np.eye(3)[y] + 0.7 * rng.normal(size=(120, 3))
+    X = np.maximum(latent @ rng.normal(size=(3, 200)) + 0.5 * rng.normal(size=(120, 200)), 0)
+    z = np.where((y == 2) & (lean < 0.3), 0, y)
+    pairs = Pairs.from_labels(z, 40, seed)
+    person = rng.integers(0, 80, len(pairs))
+    u = rng.random(len(pairs))
+    same = np.where(person < 60, pairs.same ^ (u < 0.2), u < 0.5)
+    named = Pairs(pairs.left, pairs.right, same, [f"p{k:02d}" for k in person], n_items=120)
+    return X.astype(np.float32), y, named
+
+
+def test_features_mend_what_people_agree_to_get_wrong():
+    X, y, pairs = crowd()
+    result = fit_joint(X, pairs, 3, random_state=0)
+    assert matched_accuracy(result.module(torch.from_numpy(X)).argmax(1).numpy(), y) > 0.97
+    assert matched_accuracy(result.posterior.argmax(1), y) < 0.97  # people's own view stays theirs
+    assert result.transition.diagonal().min() < 0.85
+
+
+def test_judgements_keep_apart_what_features_blur():
+    """Two kinds nearly alike in the features, another that falls in two: k-means gets it wrong."""
+    rng = np.random.default_rng(0)
+    y = np.arange(160) % 4
+    centre = 4.0 * np.eye(6)[:4]
+    centre[1] = centre[0] + 1.2 * np.eye(6)[4]
+    latent = centre[y] + 0.4 * rng.normal(size=(160, 6))
+    latent[(y == 2) & (rng.random(160) < 0.5)] += 4 * np.eye(6)[5]
+    X = np.maximum(latent @ rng.normal(size=(6, 300)), 0).astype(np.float32)
+    pairs = slipping(Pairs.from_labels(y, 40, 0), 0.8, 0.2)
+    result = fit_joint(X, pairs, 4, random_state=0)
+    assert matched_accuracy(result.module(torch.from_numpy(X)).argmax(1).numpy(), y) > 0.95
 
 
 def test_held_out_judgements_choose_the_channel_and_prefer_the_simple_one():

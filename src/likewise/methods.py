@@ -105,7 +105,7 @@ def _better_of(
 def _noisy_joint(problem: Problem, transition: FloatMatrix | str | None, noise: str) -> Fitted:
     from likewise.em import fit_joint
 
-    return fit_joint(problem, transition, noise)  # type: ignore[no-any-return]
+    return fit_joint(problem, transition, noise)
 
 
 def _done(

@@ -31,6 +31,28 @@ class MLP(nn.Sequential):
         super().__init__(*layers, nn.Linear(sizes[-1], n_classes))
 
 
+class UnitLength(nn.Module):
+    """Items (n, ...) as rows of length 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.flatten(1)
+        length: Tensor = rows.norm(dim=1, keepdim=True)
+        return rows / length.clamp_min(1e-12)
+
+
+class UnitLinear(nn.Sequential):
+    """A linear softmax on features scaled to length 1: what Gaussians of one shape amount to."""
+
+    def __init__(self, n_inputs: int, n_classes: int) -> None:
+        super().__init__(UnitLength(), nn.Linear(n_inputs, n_classes))
+
+    @property
+    def linear(self) -> nn.Linear:
+        layer = self[1]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+
 class LeNet(nn.Sequential):
     """LeCun's network with ReLU and max-pooling: two 5x5 convolutions, three linear layers."""
 
@@ -163,6 +185,7 @@ def _mlp(shape: Shape, n_classes: int) -> nn.Module:
 NETWORKS: dict[str, Builder] = {
     "mlp": _mlp,
     "linear": lambda shape, c: MLP(int(torch.Size(shape).numel()), c, hidden=()),
+    "unit_linear": lambda shape, c: UnitLinear(int(torch.Size(shape).numel()), c),
     "lenet": _images_only("lenet", LeNet),
     "resnet32": _images_only(
         "resnet32", lambda ch, h, w, c: ResNet(ch, c, (16, 32, 64), (5, 5, 5))

@@ -20,7 +20,7 @@ from torch import nn
 from likewise.atomic import new_folder, write_json
 from likewise.batches import InputLayer, Model
 from likewise.errors import InputError
-from likewise.networks import MLP, NETWORKS, build_network
+from likewise.networks import MLP, NETWORKS, UnitLinear, build_network
 from likewise.noise import check_transition
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def _network_description(name: str | None, network: nn.Module) -> dict[str, Any]
     if isinstance(network, MLP):  # by its sizes, so that any of ours can be built again
         linear = [layer for layer in network if isinstance(layer, nn.Linear)]
         return {"name": "mlp", "hidden": [layer.out_features for layer in linear[:-1]]}
-    return {"name": name}
+    return {"name": "unit_linear" if isinstance(network, UnitLinear) else name}
 
 
 def _blank_model(about: dict[str, Any], given: nn.Module | None) -> Model:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer
+from likewise.batches import Model
 from likewise.networks import MLP
 
 EVALUATION_BATCH = 8192
@@ -39,9 +39,9 @@ class StackedMLPs(Bank):
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         nn.Module.__init__(self)
         first = networks[0]
-        assert isinstance(first, nn.Sequential)
+        assert isinstance(first, Model)
         self._template = [copy.deepcopy(first)]  # in a list: not a part of the bank's parameters
-        self.scaling = copy.deepcopy(first[0])
+        self.inputs = copy.deepcopy(first.inputs)
         layers = [[m for m in net.modules() if isinstance(m, nn.Linear)] for net in networks]
         self.weights = nn.ParameterList(
             torch.stack([layer.weight.detach().T for layer in same]) for same in zip(*layers)
@@ -51,7 +51,7 @@ class StackedMLPs(Bank):
         )
 
     def forward(self, items: Tensor) -> Tensor:
-        x = self.scaling(items.flatten(0, 1)).flatten(1).unflatten(0, items.shape[:2])
+        x: Tensor = self.inputs(items.flatten(0, 1)).flatten(1).unflatten(0, items.shape[:2])
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases)):
             x = torch.baddbmm(bias, torch.relu(x) if depth else x, weight)
         return x
@@ -67,13 +67,9 @@ class StackedMLPs(Bank):
 
 
 def make_bank(networks: Sequence[nn.Module]) -> Bank:
-    """Stacked where every network is an input layer and an `MLP`, one by one otherwise."""
+    """Stacked where every network is an `MLP` behind an input layer, one by one otherwise."""
     stackable = all(
-        isinstance(net, nn.Sequential)
-        and len(net) == 2
-        and isinstance(net[0], InputLayer)
-        and type(net[1]) is MLP
-        for net in networks
+        isinstance(net, Model) and type(net.network) is MLP and not net.mirror for net in networks
     )
     return StackedMLPs(networks) if stackable else Bank(networks)
 

@@ -47,6 +47,7 @@ class State:
     log_g: Tensor
     posterior: Posterior
     evidence: float
+    temperature: float = 1.0
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -115,9 +116,12 @@ def _round(
     posterior: Posterior | None,
 ) -> State:
     log_g = head.crossfit(targets, transition, folds, generator)
+    temperature = 1.0
     if options.transition is None:
         known = targets.informed()
-        transition, temperature = estimate_transition(log_g[known], targets.judged[known])
+        transition, temperature = estimate_transition(
+            log_g[known], targets.judged[known], head.temperatures
+        )
         log_g = torch.log_softmax(log_g / temperature, dim=1)
     log_f = log_perceived(log_g, transition)
     # Items that the start named keep that name for one round: the rest is settled around them.
@@ -131,7 +135,8 @@ def _round(
     classes = class_posterior(log_g, transition, judged)
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
-    return State(renewed, transition, channel, log_g, posterior, posterior.evidence)
+    evidence = posterior.evidence + head.feature_evidence(classes)
+    return State(renewed, transition, channel, log_g, posterior, evidence, temperature)
 
 
 def _record(state: State, number: int, seconds: float) -> dict[str, Any]:

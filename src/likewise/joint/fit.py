@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
 from likewise.annotators import AnnotatorChannel
-from likewise.batches import InputLayer, check_items, network_shape
-from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
+from likewise.channels import Channel, ConfusionChannel, RateChannel
 from likewise.errors import InputError
-from likewise.graph import Graph, contract
-from likewise.joint.choice import ENOUGH_TESTS, Comparison, candidates, compare_channels, redundant
-from likewise.joint.em import Options, State, first_targets, run_em
-from likewise.joint.heads import Head, NetworkHead, log_perceived
+from likewise.graph import contract
+from likewise.joint.begin import Begun, begin, fit_begun, fit_exact
+from likewise.joint.choice import ENOUGH_TESTS, candidates, compare_channels, redundant
+from likewise.joint.em import Options, State
+from likewise.joint.heads import Head, log_perceived
 from likewise.joint.people import annotator_table
+from likewise.joint.problem import JointProblem, make_problem, nearly_identity
 from likewise.joint.rates import moment_rates
-from likewise.joint.starts import (
-    MAX_SPECTRAL_ITEMS,
-    component_start,
-    pairwise_start,
-    spectral_embedding,
-    spectral_start,
-)
-from likewise.messages import infer
-from likewise.networks import build_network
-from likewise.noise import check_transition
 from likewise.pairs import Pairs
 
 Noise = Literal["auto", "class", "judgement", "both", "annotator", "confusion"]
 NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
-TRIAL_ROUNDS = 2
+FEW_FLIPS = 0.03
 
 
 @dataclass(frozen=True)
@@ -49,10 +39,10 @@ class JointResult:
     """
 
     module: nn.Module
-    transition: np.ndarray
+    transition: NDArray[np.float64]
     channel: Channel
-    posterior: np.ndarray
-    classes: np.ndarray
+    posterior: NDArray[np.float32]
+    classes: NDArray[np.float32]
     annotators: dict[str, list[Any]]
     history: list[dict[str, Any]]
     choice: str
@@ -60,26 +50,13 @@ class JointResult:
 
 
 @dataclass(frozen=True)
-class _Problem:
-    """The data of one fit, on one device."""
+class _Fit:
+    """EM's last state, the head that led there, and why this noise model."""
 
-    pairs: Pairs
-    graph: Graph
-    items: Tensor
-    build: Callable[[int], nn.Module]
-    n_classes: int
-    options: Options
-    rng: np.random.Generator
-    generator: torch.Generator
-
-    @property
-    def n_annotators(self) -> int:
-        names = self.pairs.annotator_names
-        return 0 if names is None else len(names)
-
-    def head(self) -> Head:
-        epochs, final = self.options.epochs, self.options.final_epochs
-        return NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
+    state: State
+    head: Head
+    choice: str
+    evidence: dict[str, float] = field(default_factory=dict)
 
 
 def fit_joint(
@@ -101,15 +78,15 @@ def fit_joint(
     """
     if noise not in NOISES:
         raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
-    problem = _problem(X, pairs, n_classes, network, transition, random_state, device, options)
-    if noise == "annotator" and problem.n_annotators == 0:
+    if noise == "annotator" and pairs.annotator_names is None:
         raise InputError("noise='annotator' needs judgements with an annotator column.")
-    if noise == "auto":
-        state, choice, evidence = _fit_auto(problem)
-    else:
-        state = _fit_kind(problem, noise)
-        choice, evidence = f"{noise}: as asked", {}
-    module = problem.head().finish(state.targets, state.transition, problem.generator)
+    rng = np.random.default_rng(random_state)
+    problem = make_problem(
+        X, pairs, n_classes, network, transition, rng, device, options or Options()
+    )
+    fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
+    state = fit.state
+    module = fit.head.finish(state.targets, state.temperature, problem.generator)
     names = pairs.annotator_names
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
@@ -120,188 +97,73 @@ def fit_joint(
         state.targets.classes.cpu().numpy(),
         table,
         state.history,
-        choice,
-        evidence | {"evidence": state.evidence},
+        fit.choice,
+        fit.evidence | {"evidence": state.evidence},
     )
 
 
-def _problem(
-    X: ArrayLike,
-    pairs: Pairs,
-    n_classes: int,
-    network: str | nn.Module | None,
-    transition: str | ArrayLike | None,
-    random_state: int | np.random.Generator | None,
-    device: str | torch.device,
-    options: Options | None,
-) -> _Problem:
-    items = check_items(X)
-    if len(items) < pairs.n_items:
-        raise InputError(
-            f"a judgement names item {pairs.n_items - 1}, but there are only {len(items)} items."
-        )
-    if n_classes < 2:
-        raise InputError(f"n_classes must be at least 2, but is {n_classes}.")
-    if not len(pairs):
-        raise InputError("there are no judgements to learn from.")
-    rng = np.random.default_rng(random_state)
-    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    settings = options or Options()
-    if not isinstance(transition, str):
-        fixed = 0.995 * np.eye(n_classes) + 0.005 / n_classes
-        if transition is not None:
-            fixed = check_transition(transition, n_classes)
-        settings = replace(settings, transition=torch.as_tensor(fixed))
-    elif transition != "estimate":
-        raise InputError(f"transition must be 'estimate', an array or None, not {transition!r}.")
-    shape, scaling = network_shape(items), InputLayer.fit(items)
-
-    def build(seed: int) -> nn.Module:
-        scale = InputLayer(scaling.mean.clone(), scaling.scale.clone(), scaling.images)
-        return nn.Sequential(scale, build_network(network, shape, n_classes, seed))
-
-    graph = Graph.from_pairs(pairs, device)
-    graph = replace(graph, n_items=len(items))
-    tensor = torch.as_tensor(items).to(device)
-    return _Problem(pairs, graph, tensor, build, n_classes, settings, rng, generator)
-
-
-# -- one noise model ----------------------------------------------------------------------------
-
-
-def _fit_kind(problem: _Problem, kind: str) -> State:
+def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
+    """The noise model that was asked for."""
+    why = f"{kind}: as asked"
     if kind == "class":
-        return _fit_exact(problem)
+        return _Fit(*fit_exact(problem), why)
     if kind == "judgement" and problem.options.transition is None:
-        n_classes = problem.n_classes
-        still = 0.995 * torch.eye(n_classes, dtype=torch.float64) + 0.005 / n_classes
-        problem = replace(problem, options=replace(problem.options, transition=still))
+        problem = problem.with_transition(nearly_identity(problem.n_classes))
+    begun = _begin(problem, by_annotator=kind == "annotator")
+    if kind == "confusion":
+        rates = _as_rates(begun[1])
+        begun = begun[0], ConfusionChannel.from_rates(rates.a, rates.b, problem.n_classes)
+    return _Fit(*fit_begun(problem, begun), why)
+
+
+def _begin(problem: JointProblem, by_annotator: bool) -> Begun:
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
     channel: Channel = RateChannel(moments.a, moments.b)
-    if kind == "annotator":
+    if by_annotator:
         channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
-    if kind == "confusion":
-        start = _noisy_start(problem, channel)
-        rates = start.channel
-        assert isinstance(rates, RateChannel)
-        confusion = ConfusionChannel.from_rates(rates.a, rates.b, problem.n_classes)
-        return _continue(problem, start, confusion)
-    return _continue(problem, _noisy_start(problem, channel))
+    return begin(problem, channel)
 
 
-def _fit_exact(problem: _Problem) -> State:
-    label = component_start(contract(problem.graph), problem.n_classes)
-    named = label >= 0
-    guess = torch.full(
-        (problem.graph.n_items, problem.n_classes), 1 / problem.n_classes, device=label.device
-    )
-    guess[named] = torch.eye(problem.n_classes, device=label.device)[label[named]]
-    start = first_targets(guess, named.float())
-    return run_em(
-        problem.graph,
-        problem.head(),
-        ExactChannel(),
-        start,
-        problem.options,
-        problem.generator,
-    )
-
-
-def _noisy_start(problem: _Problem, channel: Channel) -> State:
-    """The better, by evidence after a few rounds, of the starts that stand a chance."""
-    trial = replace(problem.options, rounds=TRIAL_ROUNDS)
-    states = []
-    for start in _promising_starts(problem):
-        perceived, refitted = start(problem, channel)
-        states.append(
-            run_em(
-                problem.graph,
-                problem.head(),
-                refitted,
-                first_targets(perceived),
-                trial,
-                problem.generator,
-            )
-        )
-    return max(states, key=lambda state: state.evidence)
-
-
-Start = Callable[[_Problem, Channel], tuple[Tensor, Channel]]
-
-
-def _promising_starts(problem: _Problem) -> list[Start]:
-    """The graph alone where its spectrum stands out, the features where it does not, or both."""
-    graph, wanted = problem.graph, problem.n_classes - 1
-    if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
-        return [_from_network]
-    share = problem.pairs.n_same / len(problem.pairs)
-    edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
-    values, _ = spectral_embedding(graph, wanted)
-    if values[-1] > 1.2 * edge:
-        return [_from_graph]
-    if (values > edge).sum() < wanted / 2:
-        return [_from_network]
-    return [_from_graph, _from_network]
-
-
-def _from_graph(problem: _Problem, channel: Channel) -> tuple[Tensor, Channel]:
-    seed = int(problem.rng.integers(2**31))
-    posterior, channel = spectral_start(problem.graph, channel, problem.n_classes, seed)
-    return posterior.belief, channel
-
-
-def _from_network(problem: _Problem, channel: Channel) -> tuple[Tensor, Channel]:
-    log_g, channel = pairwise_start(
-        problem.graph,
-        problem.items,
-        problem.build,
-        channel,
-        problem.n_classes,
-        problem.generator,
-        problem.options.start_steps,
-    )
-    return infer(log_g, problem.graph, channel, iterations=30).belief, channel
-
-
-def _continue(problem: _Problem, state: State, channel: Channel | None = None) -> State:
-    return run_em(
-        problem.graph,
-        problem.head(),
-        channel or state.channel,
-        state.targets,
-        problem.options,
-        problem.generator,
-        state.history,
-    )
-
-
-# -- choosing -----------------------------------------------------------------------------------
-
-
-def _fit_auto(problem: _Problem) -> tuple[State, str, dict[str, float]]:
+def _fit_auto(problem: JointProblem) -> _Fit:
+    """Exact where nothing contradicts; else the channel that predicts held-out judgements best."""
     merged = contract(problem.graph)
     tests = redundant(merged, problem.graph)
+    counts = {"redundant": float(tests), "contradictions": float(merged.contradictions)}
     if merged.contradictions == 0 and tests >= ENOUGH_TESTS:
         why = f"class: none of {tests:,} redundant judgements contradicts the others"
-        return _fit_exact(problem), why, {"redundant": float(tests), "contradictions": 0.0}
-    state = _fit_kind(problem, "annotator" if problem.n_annotators > 1 else "both")
-    if merged.contradictions == 0:
-        exact = _fit_exact(problem)
-        if exact.evidence > state.evidence:
-            why = f"class: evidence {exact.evidence:.1f}, with slips {state.evidence:.1f}"
-            return exact, why, {"redundant": float(tests), "contradictions": 0.0}
-    rates = _as_rates(state.channel)
-    options = candidates(problem.graph, rates, problem.n_classes, problem.n_annotators)
+        return _Fit(*fit_exact(problem), why, counts)
+    begun = _begin(problem, by_annotator=problem.n_annotators > 1)
+    state, head = fit_begun(problem, begun)
+    if merged.contradictions == 0:  # too few tests to tell: both ways, and compare
+        exact = _Fit(*fit_exact(problem), "", counts)
+        if exact.state.evidence > state.evidence - head.feature_evidence(state.targets.classes):
+            why = f"class: evidence {exact.state.evidence:.1f}, {state.evidence:.1f} with slips"
+            return replace(exact, choice=why)
+    return _fit_best_channel(problem, begun, state, head, counts)
+
+
+def _fit_best_channel(
+    problem: JointProblem, begun: Begun, state: State, head: Head, counts: dict[str, float]
+) -> _Fit:
+    """Compare channels under the first fit's f; where another one wins, fit again with it."""
+    options = candidates(
+        problem.graph, _as_rates(state.channel), problem.n_classes, problem.n_annotators
+    )
     log_f = log_perceived(state.log_g, state.transition)
-    comparison = compare_channels(log_f, problem.graph, options, problem.generator)
-    if _kind(comparison.channel) != _kind(state.channel):
-        state = _continue(problem, state, comparison.channel)
-    evidence = {f"held_out_{name}": value for name, value in comparison.log_likelihood.items()}
-    evidence |= {"redundant": float(tests), "contradictions": float(merged.contradictions)}
-    return state, _explain(comparison, state), evidence
+    best = compare_channels(log_f, problem.graph, options, problem.generator)
+    if _kind(best.channel) != _kind(state.channel):
+        again = begun[0] if problem.features is not None else state.targets.perceived
+        state, head = fit_begun(problem, (again, best.channel))
+    flips = 1 - float(state.transition.diagonal().mean())
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
+    name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen
+    why = f"{name}: held-out log-likelihood a judgement: {scores}; class flips {flips:.2f}"
+    held_out = {f"held_out_{name}": value for name, value in best.log_likelihood.items()}
+    return _Fit(state, head, why, held_out | counts)
 
 
 def _as_rates(channel: Channel) -> RateChannel:
+    """The two overall rates of any channel."""
     if isinstance(channel, RateChannel):
         return channel
     if isinstance(channel, AnnotatorChannel):
@@ -312,15 +174,3 @@ def _as_rates(channel: Channel) -> RateChannel:
 
 def _kind(channel: Channel) -> tuple[type, bool]:
     return type(channel), channel.two_rate
-
-
-def _explain(comparison: Comparison, state: State) -> str:
-    flips = 1 - float(state.transition.diagonal().mean())
-    scores = ", ".join(f"{name} {value:.4f}" for name, value in comparison.log_likelihood.items())
-    name = comparison.chosen
-    if name == "judgement" and flips > 0.03:
-        name = "both"
-    return (
-        f"{name}: held-out log-likelihood a judgement: {scores}; "
-        f"class flips estimated at {flips:.2f}"
-    )

@@ -42,12 +42,19 @@ class Targets:
 class Head(Protocol):
     """A classifier that EM can fit to soft targets."""
 
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        """By what EM may divide this head's logits, to mend its confidence."""
+
+    def feature_evidence(self, classes: Tensor) -> float:
+        """Log density of the features given the classes (N, C); 0 where a head models none."""
+
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
         """(N, C) log g of every item, from a fit without its fold (N,)."""
 
-    def finish(self, targets: Targets, transition: Tensor, generator: torch.Generator) -> nn.Module:
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
         """One module from items to (n, C) logits of g, fitted to all items."""
 
 
@@ -80,6 +87,13 @@ class NetworkHead:
     averaging: float = 0.98
     final_epochs: int = 60
 
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return (0.4, 0.55, 0.75, 1.0, 1.35)
+
+    def feature_evidence(self, classes: Tensor) -> float:
+        return 0.0
+
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
@@ -99,7 +113,7 @@ class NetworkHead:
             log_g[best.items] = best.log_g
         return log_g
 
-    def finish(self, targets: Targets, transition: Tensor, generator: torch.Generator) -> nn.Module:
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
         # The class posterior is already cleaned by networks that did not see the item: fitting
         # it outright leaves nothing to memorise.
         rows = torch.arange(len(targets.classes), device=targets.classes.device)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from likewise.transition import shrunk_transition
 
-TEMPERATURES = (0.4, 0.55, 0.75, 1.0, 1.35)
-
 
 def estimate_transition(
-    log_g: Tensor, judged: Tensor, iterations: int = 30
+    log_g: Tensor, judged: Tensor, temperatures: Sequence[float], iterations: int = 30
 ) -> tuple[Tensor, float]:
     """(C, C) T, and the temperature of g, of highest likelihood of the judgements.
 
@@ -22,7 +22,7 @@ def estimate_transition(
     """
     evidence = judged.double()
     best, best_score = None, -float("inf")
-    for temperature in TEMPERATURES:
+    for temperature in temperatures:
         g = torch.softmax(log_g.double() / temperature, dim=1)
         transition = _maximise(g, evidence, iterations)
         score = float(torch.log((g @ transition * evidence).sum(1).clamp_min(1e-300)).sum())

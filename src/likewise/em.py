@@ -1,0 +1,45 @@
+"""The noisy joint objective as one of the methods of `likewise.methods`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InputError
+from likewise.fitting import Fitted, Problem
+from likewise.joint import fit_joint as fit_judgements
+from likewise.joint.fit import NOISES
+
+
+def fit_joint(problem: Problem, transition: NDArray[np.float64] | str | None, noise: str) -> Fitted:
+    """EM on the judgement graph (`likewise.joint`), told in the words of every method.
+
+    Nothing is held out of the items: each is predicted by networks that did not see it. The score
+    is the negative log evidence of a judgement.
+    """
+    if noise not in NOISES:
+        raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
+    result = fit_judgements(
+        problem.items,
+        problem.pairs,
+        problem.n_classes,
+        network=problem.network,
+        noise=noise,  # type: ignore[arg-type]
+        transition=transition,
+        random_state=problem.seed,
+        device=problem.device,
+    )
+    evidence = [row["evidence"] for row in result.history]
+    return Fitted(
+        method="joint",
+        model=result.module,
+        last_model=result.module,
+        transition=result.transition,
+        history=[{"epoch": row["round"], **row} for row in result.history],
+        best_epoch=int(np.argmax(evidence)) + 1,
+        score=-max(evidence) / len(problem.pairs),
+        choice=result.choice,
+        channel=result.channel,
+        annotators=result.annotators or None,
+        posterior=result.posterior,
+    )

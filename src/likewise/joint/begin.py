@@ -1,0 +1,135 @@
+"""Which start to try, and EM from the one, and the head, of the highest evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from likewise.channels import Channel, ExactChannel
+from likewise.graph import contract
+from likewise.joint.em import Options, State, first_targets, run_em
+from likewise.joint.heads import Head
+from likewise.joint.problem import JointProblem
+from likewise.joint.starts import (
+    MAX_SPECTRAL_ITEMS,
+    component_start,
+    pairwise_start,
+    spectral_embedding,
+    spectral_start,
+)
+from likewise.messages import Posterior, edge_statistics, infer
+
+TRIAL_ROUNDS = 2
+GAUSSIAN_ROUNDS = 20  # cheap, and slow to settle
+FEW_JUDGEMENTS = 200_000
+
+Start = Callable[[JointProblem, Channel], tuple[Tensor, Channel]]
+Begun = tuple[Tensor, Channel]
+
+
+def fit_exact(problem: JointProblem) -> tuple[State, Head]:
+    """EM under an exact channel, from the largest groups that "different" holds apart."""
+    label = component_start(contract(problem.graph), problem.n_classes)
+    named = label >= 0
+    shape = (problem.graph.n_items, problem.n_classes)
+    guess = torch.full(shape, 1 / problem.n_classes, device=label.device)
+    guess[named] = torch.eye(problem.n_classes, device=label.device)[label[named]]
+    start = first_targets(guess, named.float())
+    # A network, always: Gaussians would have to know the classes that no group names yet.
+    head = problem.network_head()
+    state = run_em(problem.graph, head, ExactChannel(), start, problem.options, problem.generator)
+    return state, head
+
+
+def begin(problem: JointProblem, channel: Channel) -> Begun:
+    """A first posterior of z (N, C) and the channel refitted to it, from the best start."""
+    begun = [start(problem, channel) for start in promising_starts(problem)]
+    if len(begun) == 1:
+        return begun[0]
+    trial = replace(problem.options, rounds=TRIAL_ROUNDS)
+    states = [_em(problem, head, b, trial) for b in begun for head in problem.heads(b[0])[:1]]
+    best = max(states, key=lambda state: state.evidence)
+    return best.targets.perceived, best.channel
+
+
+def fit_begun(problem: JointProblem, begun: Begun) -> tuple[State, Head]:
+    """EM with each head from one first guess; the one of highest joint evidence."""
+    fits = []
+    for head in problem.heads(begun[0]):
+        options = problem.options
+        if problem.features is not None:
+            options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
+        fits.append((_em(problem, head, begun, options), head))
+    return max(fits, key=lambda fit: fit[0].evidence)
+
+
+def promising_starts(problem: JointProblem) -> list[Start]:
+    """The graph alone where its spectrum stands out, the features where it does not, or both."""
+    graph, wanted = problem.graph, problem.n_classes - 1
+    by_features = from_network if problem.features is None else from_clusters
+    if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
+        return [by_features]
+    share = problem.pairs.n_same / len(problem.pairs)
+    edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
+    values, _ = spectral_embedding(graph, wanted)
+    if values[-1] > 1.2 * edge or (problem.features is not None and values[-1] > edge):
+        return [from_graph]
+    if (values > edge).sum() < wanted / 2:
+        return [by_features]
+    return [from_graph, by_features]
+
+
+def from_graph(problem: JointProblem, channel: Channel) -> Begun:
+    """The judgements alone."""
+    seed = int(problem.rng.integers(2**31))
+    rounds = 25 if len(problem.graph) <= FEW_JUDGEMENTS and problem.features is not None else 5
+    posterior, channel = spectral_start(
+        problem.graph, channel, problem.n_classes, seed, rounds=rounds
+    )
+    return posterior.belief, channel
+
+
+def from_network(problem: JointProblem, channel: Channel) -> Begun:
+    """A network trained on single judgements."""
+    log_g, channel = pairwise_start(
+        problem.graph,
+        problem.items,
+        problem.build,
+        channel,
+        problem.n_classes,
+        problem.generator,
+        problem.options.start_steps,
+    )
+    return infer(log_g, problem.graph, channel, iterations=30).belief, channel
+
+
+def from_clusters(problem: JointProblem, channel: Channel) -> Begun:
+    """k-means of rich features: the last resort, where the judgements are too few."""
+    assert problem.features is not None
+    seed = int(problem.rng.integers(2**31))
+    points = problem.features.points.cpu().numpy()
+    labels = KMeans(problem.n_classes, n_init=10, random_state=seed).fit(points).labels_
+    eye = torch.eye(problem.n_classes, device=problem.graph.device)
+    log_f = torch.log(0.8 * eye + 0.2 / problem.n_classes)[torch.from_numpy(labels).long()]
+    posterior = Posterior(log_f, 0.0, 0, False)
+    for _ in range(5):
+        channel = channel.update(edge_statistics(posterior, problem.graph, channel))
+        posterior = infer(log_f, problem.graph, channel, iterations=10)
+    return posterior.belief, channel
+
+
+def _em(problem: JointProblem, head: Head, begun: Begun, options: Options) -> State:
+    perceived, channel = begun
+    return run_em(
+        problem.graph,
+        head,
+        channel,
+        first_targets(perceived),
+        options,
+        problem.generator,
+    )

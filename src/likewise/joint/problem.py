@@ -1,0 +1,128 @@
+"""The data of one joint fit, on one device, and the heads that suit it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from likewise.batches import InputLayer, Model, check_items, network_shape
+from likewise.errors import InputError
+from likewise.graph import Graph
+from likewise.joint.em import Options
+from likewise.joint.gaussian import Features, GaussianHead
+from likewise.joint.heads import Head, NetworkHead
+from likewise.networks import build_network
+from likewise.noise import check_transition
+from likewise.pairs import Pairs
+
+# Gaussian heads take over where a network could memorise at will: few items, many features.
+MAX_GAUSSIAN_ITEMS = 3000
+RICH_FEATURES = 0.25  # features an item
+STIFFNESS = (1.0, 0.5)
+
+
+@dataclass(frozen=True)
+class JointProblem:
+    """Items and judgements as tensors; randomness comes from its two generators alone."""
+
+    pairs: Pairs
+    graph: Graph
+    items: Tensor
+    build: Callable[[int], nn.Module]
+    n_classes: int
+    options: Options
+    rng: np.random.Generator
+    generator: torch.Generator
+    features: Features | None = field(default=None, repr=False)
+
+    @property
+    def n_annotators(self) -> int:
+        names = self.pairs.annotator_names
+        return 0 if names is None else len(names)
+
+    def network_head(self) -> NetworkHead:
+        epochs, final = self.options.epochs, self.options.final_epochs
+        return NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
+
+    def heads(self, perceived: Tensor) -> list[Head]:
+        """The heads to choose from, given a first guess (N, C) of the perceived classes.
+
+        A network; or, with few items and rich features, a stiff and a flexible Gaussian one: the
+        first mends mistakes that people share, the second keeps classes that features blur.
+        """
+        if self.features is None:
+            return [self.network_head()]
+        dimensions = self.features.dimensions(perceived)
+        return [GaussianHead(self.features, dimensions, stiffness) for stiffness in STIFFNESS]
+
+    def with_transition(self, transition: Tensor) -> JointProblem:
+        """The same with T fixed."""
+        return replace(self, options=replace(self.options, transition=transition))
+
+
+def make_problem(
+    X: ArrayLike,
+    pairs: Pairs,
+    n_classes: int,
+    network: str | nn.Module | None,
+    transition: str | ArrayLike | None,
+    rng: np.random.Generator,
+    device: str | torch.device,
+    options: Options,
+) -> JointProblem:
+    """Check what a person handed in, and put it on the device."""
+    items = check_items(X)
+    if len(items) < pairs.n_items:
+        raise InputError(
+            f"a judgement names item {pairs.n_items - 1}, but there are only {len(items)} items."
+        )
+    if n_classes < 2:
+        raise InputError(f"n_classes must be at least 2, but is {n_classes}.")
+    if not len(pairs):
+        raise InputError("there are no judgements to learn from.")
+    shape, scaling = network_shape(items), InputLayer.fit(items)
+
+    def build(seed: int) -> nn.Module:
+        inputs = InputLayer(scaling.mean.clone(), scaling.scale.clone(), scaling.images)
+        return Model(inputs, build_network(network, shape, n_classes, seed))
+
+    graph = replace(Graph.from_pairs(pairs, device), n_items=len(items))
+    tensor = torch.as_tensor(items).to(device)
+    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    rich = (
+        network is None
+        and items.ndim == 2
+        and len(items) <= MAX_GAUSSIAN_ITEMS
+        and items.shape[1] >= RICH_FEATURES * len(items)
+    )
+    return JointProblem(
+        pairs,
+        graph,
+        tensor,
+        build,
+        n_classes,
+        replace(options, transition=_fixed_transition(transition, n_classes)),
+        rng,
+        generator,
+        Features.of(tensor) if rich else None,
+    )
+
+
+def nearly_identity(n_classes: int) -> Tensor:
+    """No class flips, but no impossible perception either."""
+    return 0.995 * torch.eye(n_classes, dtype=torch.float64) + 0.005 / n_classes
+
+
+def _fixed_transition(transition: str | ArrayLike | None, n_classes: int) -> Tensor | None:
+    if transition is None:
+        return nearly_identity(n_classes)
+    if not isinstance(transition, str):
+        return torch.as_tensor(check_transition(transition, n_classes))
+    if transition != "estimate":
+        raise InputError(f"transition must be 'estimate', a matrix or None, not {transition!r}.")
+    return None
