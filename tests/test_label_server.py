@@ -253,6 +253,27 @@ def test_other_machines_need_a_token_made_at_the_start(items, tmp_path):
         assert again.partition("/?token=")[2] != token
 
 
+def test_the_command_says_where_and_ends_with_status_0(items, tmp_path):
+    options = ["label", str(items), "--out", str(tmp_path / "j.db"), "--port", "0", "--no-browser"]
+    code = "from likewise.cli import main; main()"
+    command = [sys.executable, "-c", code, *options]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        said = server.stderr.readline()
+        port = int(said.split("http://127.0.0.1:")[1].strip().strip("/"))
+        assert join_and_answer(port, "Ada")["mine"] == 1
+        server.send_signal(signal.SIGINT)
+        out, errors = server.communicate(timeout=30)
+    finally:
+        server.kill()
+    assert server.returncode == 0
+    assert out == ""
+    assert "Traceback" not in errors
+    mistake = subprocess.run([*command[:3], "label", "nowhere"], capture_output=True, text=True)
+    assert mistake.returncode == 2
+    assert len(mistake.stderr.strip().splitlines()) == 1
+
+
 def test_mistakes_get_one_sentence(items, tmp_path):
     database = tmp_path / "judgements.db"
     taken = socket.create_server(("127.0.0.1", 0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 from typing import Any
 
 PHONE: dict[str, Any] = {
@@ -26,3 +27,12 @@ ARGUMENTS = [
 def find_chromium() -> str | None:
     """The browser's path: that of the environment, or Debian's."""
     return os.environ.get("LIKEWISE_CHROMIUM") or shutil.which("chromium")
+
+
+def missing() -> str | None:
+    """What the browser tests lack on this machine; None where they can run."""
+    if find_spec("playwright") is None:
+        return "browser tests skipped: they need Playwright (pip install playwright)"
+    if find_chromium() is None:
+        return "browser tests skipped: they need Chromium (apt-get install chromium)"
+    return None
