@@ -62,6 +62,9 @@ def check_vacant(path: Path) -> None:
         raise InputError(f"{path} already holds something; choose another name or empty it first.")
     if path.exists() and not path.is_dir():
         raise InputError(f"{path} is a file; choose another name for the output folder.")
+    above = next(parent for parent in path.absolute().parents if parent.exists())
+    if not above.is_dir():
+        raise InputError(f"{path} cannot be made, because {above} is a file.")
 
 
 def write_text(path: Path, text: str) -> None:

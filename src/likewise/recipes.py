@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -57,7 +58,7 @@ class Recipe:
             "optimizer must be 'adam' or 'sgd'": self.optimizer not in ("adam", "sgd"),
             "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
             "nonfinite must be 'stop' or 'skip'": self.nonfinite not in ("stop", "skip"),
-            "lr must be positive": not self.lr > 0,
+            "lr must be positive and finite": not 0 < self.lr < math.inf,
             "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
             "a teacher needs averaged weights": self.teacher_from is not None

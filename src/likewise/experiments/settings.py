@@ -7,6 +7,7 @@ of `likewise.recipes.Recipe`, on top of the network's own recipe.
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,8 @@ class TableSettings:
     quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
 
     def __post_init__(self) -> None:
+        if not isinstance(self.table, str) or not re.fullmatch(r"[\w-]{1,80}", self.table):
+            raise InputError(f"a table's name is letters and digits, not {self.table!r}.")
         _check_methods(self.methods)
         known = isinstance(self.estimator, float) or self.estimator in ("counts", "argmax")
         _check(known, "estimator", self.estimator, "counts, argmax or a quantile")
