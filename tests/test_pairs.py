@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.columns import RowError
-from likewise.drawing import unordered_pair
+from likewise.complete import CompletePairs
+from likewise.drawing import random_pairs, unordered_pair
 from likewise.errors import InputError
-from likewise.pairs import CompletePairs, Pairs, as_pairs, random_pairs
+from likewise.pairs import Pairs, as_pairs
 
 N_ITEMS = 12
 

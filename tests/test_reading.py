@@ -360,3 +360,20 @@ class TestLinks:
         pq.write_table(pa.table({"a": [1], "b": [2], "c": [3]}), tmp_path / "t.parquet")
         with pytest.raises(InputError, match=r"must have two columns.* not a, b, c"):
             read_links(cannot=tmp_path / "t.parquet")
+
+
+def test_the_database_of_the_labelling_page(tmp_path: Path) -> None:
+    """Answers that stand, by the items' own names; "not sure" is no answer."""
+    store = pytest.importorskip("likewise.label.store")
+    page = store.Store(tmp_path / "judgements.db")
+    page.keep_items(["a.jpg", "b.jpg", "c.jpg"])
+    page.record("ann", "c.jpg", "a.jpg", 1).result()
+    page.record("bob", "b.jpg", "c.jpg", 0).result()
+    page.record("bob", "a.jpg", "b.jpg", None).result()
+    page.close()
+    pairs = read_pairs(tmp_path / "judgements.db", item_ids=["a.jpg", "b.jpg", "c.jpg"])
+    np.testing.assert_array_equal(pairs.left, [2, 1])
+    np.testing.assert_array_equal(pairs.right, [0, 2])
+    np.testing.assert_array_equal(pairs.same, [True, False])
+    np.testing.assert_array_equal(pairs.annotator_names[pairs.annotator], ["ann", "bob"])
+    assert (pairs.dropped, pairs.n_items) == (1, 3)

@@ -76,15 +76,25 @@ def index_dtype(n_items: int) -> type[np.int32] | type[np.int64]:
     return np.int32 if n_items <= MAX_ITEMS else np.int64
 
 
-def annotator_codes(annotator: ArrayLike) -> tuple[NDArray[np.int32], NDArray[np.str_]]:
-    """Names as ``(codes (M,), names sorted)``; a missing name is the empty one."""
+def annotator_codes(
+    annotator: ArrayLike | None, names: ArrayLike | None = None
+) -> tuple[NDArray[np.int32] | None, NDArray[np.str_] | None]:
+    """Who gave each judgement, as ``(codes (M,), names)``; both None where nobody says.
+
+    With ``names`` the annotators are codes into them already; otherwise the names are sorted, and
+    a missing one is the empty name.
+    """
+    if annotator is None:
+        return None, None
     array = np.asarray(annotator)
     if array.ndim != 1:
         raise InputError(f"annotator must be one name per judgement, but has shape {array.shape}.")
+    if names is not None:
+        return _check_codes(array, np.asarray(names, dtype=np.str_))
     if array.dtype.kind == "O":
         array = np.array(["" if _is_missing(name) else str(name) for name in array], dtype=np.str_)
-    names, codes = np.unique(array, return_inverse=True)
-    return codes.astype(np.int32), names.astype(np.str_)
+    found, codes = np.unique(array, return_inverse=True)
+    return codes.astype(np.int32), found.astype(np.str_)
 
 
 def as_weights(weight: ArrayLike) -> NDArray[np.float32]:
@@ -114,6 +124,16 @@ def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
     """What an object column really holds: integers, or a text that is not."""
     narrowed = np.array(array.tolist())
     return narrowed if narrowed.ndim == 1 else array
+
+
+def _check_codes(
+    codes: NDArray[Any], names: NDArray[np.str_]
+) -> tuple[NDArray[np.int32], NDArray[np.str_]]:
+    if len(codes) and (
+        codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= len(names)
+    ):
+        raise InputError(f"annotator must hold codes below {len(names)}, the number of names.")
+    return codes.astype(np.int32, copy=False), names
 
 
 def _is_missing(value: Any) -> bool:

@@ -31,13 +31,8 @@ from likewise.errors import InputError
 if TYPE_CHECKING:
     from likewise.diagnose import Description
 
-__all__ = ["CompletePairs", "Pairs", "as_pairs", "random_pairs"]
-
 IndexArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
-
-# A complete set is turned into a list only up to this many judgements (about half a GB).
-MAX_EXPLICIT = 60_000_000
 
 
 class Pairs:
@@ -78,7 +73,7 @@ class Pairs:
     ) -> None:
         left_, right_ = as_indices(left, "left"), as_indices(right, "right")
         answer, answered = parse_answers(same)
-        codes, names = _annotators(annotator, annotator_names)
+        codes, names = annotator_codes(annotator, annotator_names)
         weight_ = None if weight is None else as_weights(weight)
         check_lengths(left=left_, right=right_, same=answer, annotator=codes, weight=weight_)
         self.n_items = check_range(left_, right_, n_items)
@@ -119,6 +114,8 @@ class Pairs:
         if len(z) < 2:
             raise InputError(f"judgements need at least two items, but there are {len(z)} labels.")
         if per_item is None:
+            from likewise.complete import CompletePairs
+
             return CompletePairs(z)
         n = len(z)
         if not 0 < per_item <= n - 1:
@@ -129,29 +126,9 @@ class Pairs:
     @staticmethod
     def concatenate(parts: Sequence[Pairs]) -> Pairs:
         """All judgements of several sets about the same items."""
-        if not parts:
-            raise InputError("there is nothing to concatenate: give at least one Pairs.")
-        if len(parts) == 1:
-            return parts[0]
-        listed = [part.explicit() for part in parts]
-        annotator, names = _join_annotators(listed)
-        weight = None
-        if any(part.weight is not None for part in listed):
-            weight = np.concatenate(
-                [np.ones(len(p), np.float32) if p.weight is None else p.weight for p in listed]
-            )
-        joined = Pairs(
-            np.concatenate([part.left for part in listed]),
-            np.concatenate([part.right for part in listed]),
-            np.concatenate([part.same for part in listed]),
-            annotator,
-            weight,
-            n_items=max(part.n_items for part in listed),
-            annotator_names=names,
-        )
-        joined.dropped = sum(part.dropped for part in listed)
-        joined.item_ids = _join_item_ids(listed)
-        return joined
+        from likewise.joining import join
+
+        return join(parts)
 
     @staticmethod
     def read(path: str | Path, **options: Any) -> Pairs:
@@ -307,71 +284,6 @@ class Pairs:
         return chosen
 
 
-class CompletePairs(Pairs):
-    """Every pair of N items, consistent: the partition into perceived classes, behind `Pairs`.
-
-    The classes are renumbered by first appearance, so that nothing but "same" and "different"
-    is left of the labels.
-    """
-
-    def __init__(self, labels: ArrayLike) -> None:
-        _, first, ids = np.unique(np.asarray(labels), return_index=True, return_inverse=True)
-        order = np.empty(len(first), np.int32)
-        order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-        self._ids: NDArray[np.int32] = order[ids]
-        self.n_items = len(self._ids)
-        self.dropped = 0
-        self.annotator = self.annotator_names = self.weight = self.item_ids = None
-
-    @property
-    def left(self) -> IndexArray:
-        return self.explicit().left
-
-    @property
-    def right(self) -> IndexArray:
-        return self.explicit().right
-
-    @property
-    def same(self) -> BoolArray:
-        return self.explicit().same
-
-    @property
-    def is_complete(self) -> bool:
-        return True
-
-    def __len__(self) -> int:
-        return self.n_items * (self.n_items - 1) // 2
-
-    @property
-    def n_same(self) -> int:
-        sizes = np.bincount(self._ids)
-        return int((sizes * (sizes - 1) // 2).sum())
-
-    def components(self) -> NDArray[np.int32]:
-        return self._ids.copy()
-
-    def is_consistent(self) -> bool:
-        return True
-
-    def subset(self, items: ArrayLike) -> Pairs:
-        return CompletePairs(self._ids[self._check_items(items)])
-
-    def select(self, mask: ArrayLike) -> Pairs:
-        return self.explicit().select(mask)
-
-    def explicit(self) -> Pairs:
-        n = self.n_items
-        if len(self) > MAX_EXPLICIT:
-            raise InputError(
-                f"all pairs of {n:,} items are {len(self):,} judgements, too many for a "
-                f"list; draw some with Pairs.from_labels(labels, per_item=k)."
-            )
-        items = np.arange(n, dtype=np.int32)
-        left = np.repeat(items, n - 1 - items)
-        right = np.concatenate([items[i + 1 :] for i in range(n)]) if n else items
-        return Pairs(left, right, self._ids[left] == self._ids[right], n_items=n)
-
-
 def as_pairs(pairs: Any, same: ArrayLike | None = None, n_items: int | None = None) -> Pairs:
     """Accept what people have: a `Pairs`, ``((M, 2), (M,))``, or a frame with the columns.
 
@@ -421,46 +333,3 @@ def _refuse_self_pairs(left: IndexArray, right: IndexArray, answered: BoolArray)
             f"item {left[m]} is compared with itself; remove such rows "
             f"({int(np.count_nonzero(loop))} of {len(left)}).",
         )
-
-
-def _annotators(
-    annotator: ArrayLike | None, names: ArrayLike | None
-) -> tuple[NDArray[np.int32] | None, NDArray[np.str_] | None]:
-    if annotator is None:
-        return None, None
-    if names is None:
-        return annotator_codes(annotator)
-    codes, known = np.asarray(annotator), np.asarray(names, dtype=np.str_)
-    if codes.dtype.kind not in "iu" or (
-        len(codes) and not 0 <= codes.min() <= codes.max() < len(known)
-    ):
-        raise InputError(f"annotator must hold codes below {len(known)}, the number of names.")
-    return codes.astype(np.int32, copy=False), known
-
-
-def _join_annotators(
-    parts: Sequence[Pairs],
-) -> tuple[NDArray[np.int32] | None, NDArray[np.str_] | None]:
-    """The annotator columns of several sets as codes into one list of names; "" is nobody."""
-    if all(part.annotator is None for part in parts):
-        return None, None
-    nobody = np.array([""], np.str_)
-    named = [nobody if p.annotator_names is None else p.annotator_names for p in parts]
-    names = np.unique(np.concatenate(named))
-    codes = [
-        np.searchsorted(names, own).astype(np.int32)[
-            np.zeros(len(part), np.int32) if part.annotator is None else part.annotator
-        ]
-        for part, own in zip(parts, named, strict=True)
-    ]
-    return np.concatenate(codes), names
-
-
-def _join_item_ids(parts: Sequence[Pairs]) -> NDArray[np.str_] | None:
-    ids = [part.item_ids for part in parts if part.item_ids is not None]
-    if any(not np.array_equal(ids[0], other) for other in ids[1:]):
-        raise InputError(
-            "the judgements name different items, so their indices do not agree; read every file "
-            "with the same item_ids=."
-        )
-    return ids[0] if ids else None
