@@ -43,7 +43,6 @@ class BoundedProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()  # which may begin with a request that was sent ahead
         self._waiting_for_client = not self.cycle.response_complete
-        self._set_deadline()  # for that one, or for reading what is left of this answer
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:
