@@ -11,7 +11,9 @@ import pytest
 import likewise as lw
 from likewise import evidence
 from likewise.errors import InputError
-from likewise.runs import Run, input_record, model_folder, read_json, write_run
+from likewise.origins import input_record
+from likewise.runfiles import read_json
+from likewise.runs import Run, model_folder, write_run
 
 N, C = 48, 3
 Y = np.arange(N) % C

@@ -14,7 +14,8 @@ from likewise.errors import InputError
 from likewise.itemfiles import ItemFile
 from likewise.labelfiles import read_labels
 from likewise.matching import names_by_majority
-from likewise.runs import Run, model_folder, read_json
+from likewise.runfiles import read_json
+from likewise.runs import Run, model_folder
 from likewise.storage import load, plain, read_description
 
 

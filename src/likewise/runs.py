@@ -13,11 +13,6 @@ A run is written under a temporary name and moved into place: it is there whole,
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
-import json
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise import __version__
-from likewise.arrays import read_npz
 from likewise.atomic import new_folder, write_json, write_text
 from likewise.errors import InputError
+from likewise.origins import versions
+from likewise.runfiles import history_text, read_arrays, read_history, read_json
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 
 KIND = "likewise-run"
 VERSION = 1
-MAX_JSON = 256 * 2**20
+NEEDED = {"kept", "posterior", "map", "ids", "thumbnail_of"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +84,7 @@ class Run:
 
     @cached_property
     def history(self) -> list[dict[str, Any]]:
-        return _read_history(self.folder / "history.csv")
+        return read_history(self.folder / "history.csv")
 
     @property
     def model(self) -> Path:
@@ -156,7 +151,7 @@ class Run:
 
     @cached_property
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return _read_arrays(self.folder / "items.npz")
+        return read_arrays(self.folder / "items.npz", NEEDED)
 
 
 def write_run(
@@ -195,7 +190,7 @@ def write_run(
     with new_folder(path) as temporary:
         write_json(temporary / "config.json", plain(about))
         write_json(temporary / "metrics.json", plain({**figures, "sizes": evidence.sizes}))
-        write_text(temporary / "history.csv", _history_text(classifier.history_))
+        write_text(temporary / "history.csv", history_text(classifier.history_))
         write_json(temporary / "report.json", plain(report))
         _write_arrays(temporary / "items.npz", evidence, names, true)
         classifier.save(temporary / "model")
@@ -207,56 +202,6 @@ def model_folder(path: str | Path) -> Path:
     folder = Path(path)
     inner = folder / "model"
     return inner if not (folder / "model.json").exists() and inner.is_dir() else folder
-
-
-def input_record(path: str | Path) -> dict[str, Any]:
-    """What an input was: its path and a SHA-256, of a folder that of its names and sizes."""
-    file = Path(path)
-    if not file.exists():
-        raise InputError(f"there is no file or folder {file}.")
-    record: dict[str, Any] = {"path": str(file)}
-    if file.is_dir():
-        inside = sorted(entry for entry in file.rglob("*") if entry.is_file())
-        listing = [
-            f"{entry.relative_to(file).as_posix()} {entry.stat().st_size}" for entry in inside
-        ]
-        digest = hashlib.sha256("\n".join(listing).encode()).hexdigest()
-        return record | {"files": len(inside), "listing_sha256": digest}
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return record | {"bytes": file.stat().st_size, "sha256": digest}
-
-
-def versions() -> dict[str, str]:
-    """What the run was made with, to be able to make it again."""
-    import scipy
-    import sklearn
-    import torch
-
-    return {
-        "likewise": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "platform": platform.platform(),
-    }
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object of bounded size, or an `InputError` that says what is wrong with the file."""
-    if not path.is_file():
-        raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
-    if path.stat().st_size > MAX_JSON:
-        raise InputError(f"{path} is larger than anything that Likewise writes there.")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON, or is cut short.") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is not what Likewise writes there: it holds no JSON object.")
-    return found
 
 
 def _figures(
@@ -299,35 +244,6 @@ def _with_ids(columns: dict[str, list[Any]], names: NDArray[np.str_]) -> dict[st
     }
 
 
-def _history_text(history: list[dict[str, Any]]) -> str:
-    columns = list(dict.fromkeys(name for row in history for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(history)
-    return text.getvalue()
-
-
-def _read_history(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is not the table that Likewise writes there.") from error
-
-
-def _number(text: str | None) -> Any:
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() and "." not in text else value
-
-
 def _write_arrays(
     path: Path, evidence: Evidence, names: NDArray[np.str_], truth: NDArray[Any] | None
 ) -> None:
@@ -343,13 +259,3 @@ def _write_arrays(
     if truth is not None:
         arrays["truth"] = truth[evidence.kept].astype(np.str_)
     np.savez_compressed(path, allow_pickle=False, **arrays)
-
-
-def _read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    if not path.is_file():
-        raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
-    arrays = read_npz(path)
-    needed = {"kept", "posterior", "map", "ids", "thumbnail_of"}
-    if missing := sorted(needed - set(arrays)):
-        raise InputError(f"{path} lacks {', '.join(missing)}: the run is not whole.")
-    return arrays

@@ -85,8 +85,9 @@ def fit(
     from likewise.classifier import SimilarityClassifier
     from likewise.errors import NonFiniteError
     from likewise.itemfiles import read_items
+    from likewise.origins import input_record
     from likewise.pairs import Pairs
-    from likewise.runs import input_record, write_run
+    from likewise.runs import write_run
     from likewise.training import choose_device
 
     if track is not None:

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
 from likewise.matching import best_matching, confusion
-from likewise.runs import Run, read_json
+from likewise.runfiles import read_json
+from likewise.runs import Run
 
 Columns = dict[str, list[Any]]
 
