@@ -291,6 +291,17 @@ def test_learning_curves_mark_the_chosen_epoch_of_the_last_stage() -> None:
     assert figures.learning_curves([], 0) == []
 
 
+def test_people_worse_than_chance_are_in_the_histogram() -> None:
+    chart = figures.reliability_histogram({"reliability": [-0.32, 0.0, 0.5, 0.5, 1.0]})
+    assert chart is not None
+    assert len(chart.bars) == 4
+    assert [tick.text for tick in chart.ticks] == ["-0.25", "0", "0.25", "0.5", "0.75", "1"]
+    heights = [bar[3] for bar in chart.bars]
+    assert heights[2] == pytest.approx(2 * heights[0], abs=0.02)
+    assert chart.bars[0][4].startswith("1 person from -0.35 to -0.30")
+    assert figures.reliability_histogram({"reliability": [1.0]}) is None
+
+
 def test_ticks_span_the_data_and_are_round() -> None:
     assert figures.nice_ticks(0.13, 0.87) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     for low, high in [(0, 1e-9), (-5, 12345), (3, 3), (1e6, 1e6 + 1)]:

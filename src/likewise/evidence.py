@@ -112,7 +112,8 @@ def calibration(
     ``observed``, ``judgements``; a bin without judgements is left out.
     """
     held_items, held = _held_out(classifier, items, pairs)
-    is_held = len(held) >= FEW_JUDGEMENTS
+    # A fit with a channel is EM on the whole judgement graph: it learns from every judgement.
+    is_held = classifier.channel_ is None and len(held) >= FEW_JUDGEMENTS
     looked_at = sample(held if is_held else pairs, rng)
     g = posterior[held_items] if is_held else posterior
     chance = said_same(classifier, g, looked_at)

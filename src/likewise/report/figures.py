@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,7 +13,13 @@ from likewise.report.contents import Columns
 
 MAX_POINTS = 400
 _NOT_CURVES = ("epoch", "round", "lr", "stage", "seconds", "step", "skipped")
-_NAMES = {"loss": "training loss", "held_out": "held-out loss", "score": "held-out score"}
+_NAMES = {
+    "loss": "training loss",
+    "held_out": "held-out loss",
+    "evidence": "log evidence of all judgements",
+    "score": "log probability of an item’s judgements, from its features",
+    "kept": "share of items taken for what they are",
+}
 
 
 @dataclass(frozen=True)
@@ -21,8 +28,8 @@ class Frame:
 
     width: int = 560
     height: int = 220
-    left: int = 46
-    right: int = 12
+    left: int = 58
+    right: int = 22
     top: int = 12
     bottom: int = 30
 
@@ -193,7 +200,7 @@ def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Upright bars over shares from 0 to 1."""
+    """Upright bars over a range that ends at 1."""
 
     frame: Frame
     bars: list[tuple[float, float, float, float, str]]  # x, y, width, height, tip
@@ -201,25 +208,24 @@ class Histogram:
 
 
 def reliability_histogram(annotators: Columns | None) -> Histogram | None:
-    """How many people are how reliable, in steps of five points; None without people."""
-    values = [v for v in (annotators or {}).get("reliability", []) if _finite(v)]
+    """How many people are how reliable, in steps of 0.05; None for fewer than five people."""
+    values = [float(v) for v in (annotators or {}).get("reliability", []) if _finite(v)]
     if len(values) < 5:
         return None
-    frame = Frame(height=150, left=12)
-    bins = 20
-    counts = [0] * bins
-    for value in values:
-        counts[min(bins - 1, max(0, int(value * bins)))] += 1
-    most = max(counts)
+    frame = Frame(height=150, left=22)
+    places = [min(19, math.floor(value * 20 + 1e-9)) for value in values]
+    first = min(0, *places)  # somebody may be worse than chance
+    bins = 20 - first
+    counts = Counter(places)
     bars = []
-    for k, count in enumerate(counts):
-        if count:
-            x, width = frame.x(k / bins) + 1, frame.inner[0] / bins - 2
-            y = frame.y(count / most)
-            people = "person" if count == 1 else "people"
-            tip = f"{count} {people} between {k / bins:.0%} and {(k + 1) / bins:.0%}"
-            bars.append((round(x, 2), y, round(width, 2), round(frame.y(0) - y, 2), tip))
-    ticks = [Tick(frame.x(share), f"{share:.0%}") for share in (0, 0.25, 0.5, 0.75, 1)]
+    for place, count in sorted(counts.items()):
+        left, y = frame.x((place - first) / bins) + 1, frame.y(count / max(counts.values()))
+        who = "person" if count == 1 else "people"
+        tip = f"{count} {who} from {place / 20:.2f} to {(place + 1) / 20:.2f}"
+        width = frame.inner[0] / bins - 2
+        bars.append((round(left, 2), y, round(width, 2), round(frame.y(0) - y, 2), tip))
+    marks = [k / 4 for k in range(math.ceil(first / 5), 5)]
+    ticks = [Tick(frame.x((mark * 20 - first) / bins), f"{mark:g}") for mark in marks]
     return Histogram(frame, bars, ticks)
 
 

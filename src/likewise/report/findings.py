@@ -97,8 +97,8 @@ def warnings(contents: Contents) -> list[str]:
         )
     if not contents.calibration.get("held_out"):
         found.append(
-            "Too few judgements were held out to check the probabilities on: their calibration "
-            "is shown on judgements that were learned from, which flatters it."
+            "No judgements, or too few, were held out to check the probabilities on: they are "
+            "checked on judgements that were learned from, which flatters them."
         )
     careless = uninformative(contents.annotators)
     if careless and contents.annotators:

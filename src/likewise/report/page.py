@@ -72,7 +72,12 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"count": count, "percent": percent, "probability": probability}
+    environment.filters |= {
+        "count": count,
+        "percent": percent,
+        "probability": probability,
+        "two": two,
+    }
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     script = (FOLDER / "script.js").read_text(encoding="utf-8")
     return environment.get_template("page.html").render(
@@ -152,6 +157,11 @@ def percent(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:.0%}" if value in (0, 1) else f"{value:.1%}"
+
+
+def two(value: float | None) -> str:
+    """A number with two digits after the point; nothing as a dash."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def probability(value: float) -> str:
