@@ -110,7 +110,7 @@ class Guard:
             logger.exception("a request failed")
             if started:
                 raise  # the server closes the connection: half an answer must not look whole
-            response = JSONResponse({"error": "the server failed; nothing was stored."}, 500)
+            response = JSONResponse({"error": "the server failed; try again."}, 500)
             await response(scope, receive, send_with_headers)
 
     def _admit(self, scope: Scope) -> None:
