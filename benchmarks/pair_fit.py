@@ -41,7 +41,7 @@ N_CLASSES, N_FEATURES = 10, 64
 RATES = (0.8, 0.1)  # P(same | one class), P(same | two classes)
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
-Forward = Callable[[nn.Module, Tensor, Tensor], Tensor]
+Forward = Callable[[nn.Module, Tensor], Tensor]
 
 
 def make(n_items: int, n_judgements: int, seed: int) -> tuple[Tensor, np.ndarray, Pairs]:
@@ -78,11 +78,6 @@ def usual_batches(pairs: Pairs, batch: int, rng: np.random.Generator) -> Iterato
         yield tuple(torch.from_numpy(column) for column in columns)  # type: ignore[misc]
 
 
-def at_once(network: nn.Module, x: Tensor, items: Tensor) -> Tensor:
-    output: Tensor = network(x[items])
-    return output
-
-
 def train(
     network: nn.Module,
     x: Tensor,
@@ -97,7 +92,7 @@ def train(
     judgements = forwards = 0
     started = time.perf_counter()
     for items, left, right, same in batches:
-        f = forward(network, x, items).softmax(dim=1)
+        f = forward(network, x[items]).softmax(dim=1)
         similarity = b + (a - b) * (f[left] * f[right]).sum(dim=1)
         loss = functional.similarity_cross_entropy(similarity, same)
         optimizer.zero_grad(set_to_none=True)
@@ -140,7 +135,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.compare:
         usual = usual_batches(pairs, 4096, rng)
         fresh_network = MLP(N_FEATURES, N_CLASSES)
-        count, _, took = train(fresh_network, x, usual, at_once, options.rate, seconds=10.0)
+        count, _, took = train(
+            fresh_network, x, usual, nn.Module.__call__, options.rate, seconds=10.0
+        )
         result["usual_per_second"] = round(count / took)
         result["ratio"] = round(judgements / seconds / (count / took), 2)
     return result

@@ -27,6 +27,7 @@ class Objective(ABC):
 
     n_rows: int
     allows_mixing = False
+    rows_are_batches = False  # whether a row is all that a step should take
 
     @abstractmethod
     def items_of(self, rows: Tensor) -> Tensor:

@@ -22,11 +22,12 @@ from torch import Tensor, nn
 from likewise.edges import chunks
 from likewise.errors import InputError
 from likewise.pairs import Pairs
+from likewise.plane import Plane, count_lines, plane_order
 
 IndexArray = NDArray[np.integer[Any]]
 
-# Orders of planes: about as many judgements a step as asked for, whatever the number of them.
-_PRIMES = [p for p in range(2, 256) if all(p % d for d in range(2, p))]
+
+PIECE = 4096
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class PairBatch:
 
 
 class PairSchedule:
-    """An epoch over listed judgements: every judgement once, each batch sharing its items.
+    """Epochs over listed judgements: every judgement once, each batch sharing its items.
 
     Parameters
     ----------
@@ -60,8 +61,8 @@ class PairSchedule:
         About how many judgements a step should take. Larger batches share forwards better: a step
         has N / q items, q about the root of M / ``batch_judgements``.
 
-    Iterating over `epoch` needs 4 bytes a judgement beside the judgements themselves, and some
-    arrays of the size of the items.
+    An epoch needs 4 bytes a judgement beside the judgements themselves, and some arrays of the
+    size of the items.
     """
 
     def __init__(self, pairs: Pairs, batch_judgements: int) -> None:
@@ -69,20 +70,18 @@ class PairSchedule:
             raise InputError(f"batch_judgements must be at least 1, but is {batch_judgements}.")
         self.pairs = pairs.explicit()
         self.batch_judgements = batch_judgements
-        self.order = _plane_order(len(pairs) / batch_judgements, pairs.n_items)
+        self.order = plane_order(len(pairs) / batch_judgements, pairs.n_items)
+
+    def deal(self, rng: np.random.Generator) -> Deal:
+        """Deal the items afresh: the judgements by line, in no order."""
+        return Deal(self.pairs, Plane(self.order, self.pairs.n_items, rng))
 
     def epoch(self, rng: np.random.Generator) -> Iterator[PairBatch]:
         """The batches of one epoch, dealt and ordered afresh."""
-        n_items = self.pairs.n_items
-        rows, starts = self._rows_by_line(Plane(self.order, n_items, rng))
-        used = np.zeros(n_items, bool)
-        position = np.empty(n_items, np.int32)
-        for line in rng.permutation(_n_lines(self.order)):
-            chosen = np.concatenate(
-                [rows[start[line] : start[line + 1]] for start in starts] or [rows]
-            )
-            for part in self._parts(chosen, rng):
-                yield self._batch(part, used, position)
+        deal = self.deal(rng)
+        for line in rng.permutation(count_lines(self.order)):
+            for rows in self._parts(deal.rows(line), rng):
+                yield deal.batch(rows)
 
     def _parts(self, rows: IndexArray, rng: np.random.Generator) -> list[IndexArray]:
         """A line with many more judgements than asked for, as when the items are few, in parts."""
@@ -91,92 +90,53 @@ class PairSchedule:
             return [rows] if len(rows) else []
         return np.array_split(rng.permutation(rows), number)
 
-    def _rows_by_line(self, plane: Plane) -> tuple[NDArray[np.int32], list[NDArray[np.int64]]]:
-        """Judgements sorted by line chunk by chunk: of each chunk, where every line starts."""
-        left, right = self.pairs.left, self.pairs.right
-        rows = np.empty(len(left), np.int32)
-        starts = []
-        for part in chunks(len(left)):
-            line = plane.line(left[part], right[part])
-            rows[part] = np.argsort(line, kind="stable")  # 16-bit keys: a radix sort
-            rows[part] += part.start
-            number = np.bincount(line, minlength=_n_lines(self.order))
-            starts.append(part.start + np.concatenate([[0], np.cumsum(number)]))
-        return rows, starts
 
-    def _batch(
-        self, rows: IndexArray, used: NDArray[np.bool_], position: NDArray[np.int32]
-    ) -> PairBatch:
-        left, right = self.pairs.left[rows], self.pairs.right[rows]
+class Deal:
+    """The judgements of one epoch by the line of the plane that their items lie on."""
+
+    def __init__(self, pairs: Pairs, plane: Plane) -> None:
+        self._pairs = pairs
+        self._used = np.zeros(pairs.n_items, bool)
+        self._position = np.empty(pairs.n_items, np.int32)
+        self._rows = np.empty(len(pairs), np.int32)
+        self._starts: list[NDArray[np.int64]] = []  # of each chunk, where every line starts
+        for part in chunks(len(pairs)):
+            line = plane.line(pairs.left[part], pairs.right[part])
+            self._rows[part] = np.argsort(line, kind="stable")  # 16-bit keys: a radix sort
+            self._rows[part] += part.start
+            number = np.bincount(line, minlength=plane.n_lines)
+            self._starts.append(part.start + np.concatenate([[0], np.cumsum(number)]))
+
+    def rows(self, line: int) -> NDArray[np.int32]:
+        """(b,) the judgements on a line."""
+        parts = [self._rows[start[line] : start[line + 1]] for start in self._starts]
+        return np.concatenate(parts) if parts else self._rows
+
+    def batch(self, rows: IndexArray) -> PairBatch:
+        """These judgements, and the items that they name."""
+        pairs, used = self._pairs, self._used
+        left, right = pairs.left[rows], pairs.right[rows]
         used[left] = True
         used[right] = True
         items = np.flatnonzero(used)
-        position[items] = np.arange(len(items), dtype=np.int32)
+        self._position[items] = np.arange(len(items), dtype=np.int32)
         used[items] = False
-        weight = None if self.pairs.weight is None else self.pairs.weight[rows]
-        same = self.pairs.same[rows]
-        return PairBatch(items, position[left], position[right], same, weight, rows)
+        weight = None if pairs.weight is None else pairs.weight[rows]
+        left, right = self._position[left], self._position[right]
+        return PairBatch(items, left, right, pairs.same[rows], weight, rows)
 
 
-def forward_in_pieces(network: nn.Module, x: Tensor, items: Tensor, size: int = 4096) -> Tensor:
-    """(n, C) outputs for ``x[items]``, in pieces whose activations stay in a core's cache.
+def forward_in_pieces(network: nn.Module, x: Tensor, size: int = PIECE) -> Tensor:
+    """(n, C) outputs for ``x`` (n, ...), in pieces whose activations stay in a core's cache.
 
-    On a CPU nearly twice as fast as one large forward, backward included. Not for networks in
-    which the items of a batch see each other (batch normalisation).
+    On a CPU nearly twice as fast as one large forward, backward included. At once where that
+    gains nothing, or where the items of a batch see each other (batch normalisation).
     """
-    return torch.cat([network(x[part]) for part in torch.split(items, size)])
+    if len(x) <= size or x.device.type != "cpu" or _mixes_items(network):
+        whole: Tensor = network(x)
+        return whole
+    return torch.cat([network(part) for part in torch.split(x, size)])
 
 
-class Plane:
-    """Items dealt at random to the points of an affine plane, and the line through two of them.
-
-    A point is (x, y), both below the order q; it is coded x * 2q + y, so that the difference of
-    two codes tells both differences. Lines y = slope x + t are numbered slope * q + t, the upright
-    ones x = t q² + t. Two items of one point lie on all its lines: they are given one at random.
-    """
-
-    def __init__(self, order: int, n_items: int, rng: np.random.Generator) -> None:
-        q = order
-        points = np.arange(n_items) * q**2 // max(n_items, 1)  # as many items at each
-        self._code = np.empty(n_items, np.int32)
-        self._code[rng.permutation(n_items)] = points // q * (2 * q) + points % q
-        self._offset = np.int32(2 * q * q + q)
-        self._slope = _slopes(q, inside=int(rng.integers(q + 1)) if q > 1 else 0)
-        self._line = _lines(q)
-
-    def line(self, left: IndexArray, right: IndexArray) -> NDArray[np.uint16]:
-        """(m,) line of each pair of items."""
-        here, there = self._code[left], self._code[right]
-        np.subtract(there, here, out=there)
-        there += self._offset
-        line: NDArray[np.uint16] = self._line[self._slope[there] + here]
-        return line
-
-
-def _slopes(q: int, inside: int) -> NDArray[np.int32]:
-    """By difference of codes (offset to start at 0): the start of the slope's row in `_lines`."""
-    run, rise = np.meshgrid(np.arange(-q, q), np.arange(-q, q), indexing="ij")
-    inverse = np.array([pow(d, -1, q) if d else 0 for d in range(q)])
-    slope = np.where(run % q == 0, q, rise * inverse[run % q] % q)
-    slope[q, q] = inside  # no difference at all
-    return (slope * 2 * q * q).astype(np.int32).ravel()
-
-
-def _lines(q: int) -> NDArray[np.uint16]:
-    """By slope (q: upright) and code of a point: the line through it."""
-    slope = np.arange(q)[:, None]
-    x, y = np.divmod(np.arange(2 * q * q), 2 * q)
-    sloped = slope * q + (y - slope * x) % q
-    upright = q * q + x
-    return np.concatenate([sloped.ravel(), upright]).astype(np.uint16)
-
-
-def _n_lines(q: int) -> int:
-    return 1 if q == 1 else q * q + q
-
-
-def _plane_order(steps: float, n_items: int) -> int:
-    """The prime q (or 1: no plane) whose number of lines is nearest, with items for each point."""
-    fitting = [1, *(q for q in _PRIMES if q * q <= n_items)]
-    lines = np.array([_n_lines(q) for q in fitting])
-    return fitting[int(np.argmin(np.abs(np.log(lines / max(steps, 1.0)))))]
+def _mixes_items(network: nn.Module) -> bool:
+    return any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in network.modules())

@@ -24,6 +24,7 @@ from likewise.batches import EpochPlan, logits_of, take
 from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.objectives import Objective, PerceivedClasses
+from likewise.pair_batches import forward_in_pieces
 from likewise.recipes import Recipe
 
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
@@ -84,7 +85,7 @@ class TrainingRun:
         if self.device.type == "cuda" and self.items.ndim > 2:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.model.train()
-        self.batch = min(recipe.batch_size, objective.n_rows)
+        self.batch = 1 if objective.rows_are_batches else min(recipe.batch_size, objective.n_rows)
         self.steps_per_epoch = max(1, objective.n_rows // self.batch)
         self.total_steps = self.steps_per_epoch * recipe.epochs
         self.averaged = copy.deepcopy(self.model) if recipe.averaging else None
@@ -259,7 +260,7 @@ class TrainingRun:
         x = self._crop(plan, index, view=0)
         if not self.recipe.mixup or not isinstance(objective, PerceivedClasses):
             with self.autocast():
-                logits = self.model(x)
+                logits = forward_in_pieces(self.model, x)
             if self.taught and isinstance(objective, PerceivedClasses):
                 return _soft_cross_entropy(logits, self._teach(plan, index, rows))
             return objective.loss(logits, rows)
