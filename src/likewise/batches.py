@@ -155,6 +155,25 @@ def logits_of(
     return torch.cat([part.float() for part in outputs(model, items, device, batch)])
 
 
+def check_outputs(model: nn.Module, items: NDArray[Any], n_classes: int) -> None:
+    """Refuse a network of the user's that does not turn an item into one number a class."""
+    parameter = next(model.parameters(), None)
+    device = torch.device("cpu") if parameter is None else parameter.device
+    few = items[:2]
+    try:
+        found = tuple(logits_of(model, few, device).shape[1:])
+    except Exception as error:  # whatever a module raises on items it is not made for
+        raise InputError(
+            f"the network cannot take items of shape {network_shape(items)}: {error}"
+        ) from error
+    if found != (n_classes,):
+        outputs_ = " x ".join(map(str, found))
+        raise InputError(
+            f"the network gives {outputs_} outputs an item, but {n_classes} classes need "
+            f"{n_classes}."
+        )
+
+
 @dataclass
 class EpochPlan:
     """What happens at each step of one epoch, on the device.

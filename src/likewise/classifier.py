@@ -149,7 +149,8 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """(N,) class of each item: a number, or its name after `name_classes`."""
-        return np.asarray(self.classes_[self._logits(X).argmax(axis=1)])
+        predicted = self._logits(X).argmax(axis=1)
+        return np.asarray(self.classes_[predicted])
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float32]:
         """(N, C) class posterior g(x), columns in the order of ``classes_``."""

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer, Model, logits_of, network_shape
+from likewise.batches import InputLayer, Model, check_outputs, logits_of, network_shape
 from likewise.errors import InputError
 from likewise.matching import best_matching, confusion
 from likewise.networks import build_network, default_network
@@ -89,7 +89,10 @@ class Problem:
         """A fresh model, scaled to the training items."""
         shape = network_shape(self.items)
         network = build_network(self.network, shape, self.n_classes, self.seed)
-        return Model(InputLayer.fit(self.items[self.parts[0]]), network)
+        model = Model(InputLayer.fit(self.items[self.parts[0]]), network)
+        if isinstance(self.network, nn.Module):
+            check_outputs(model, self.items, self.n_classes)
+        return model
 
     def run(
         self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
@@ -108,7 +111,8 @@ class Problem:
     def take(self, index: NDArray[Any]) -> NDArray[Any] | Tensor:
         """Some items, from the device where they are there already."""
         if self.resident is None:
-            return self.items[index]
+            taken: NDArray[Any] = self.items[index]
+            return taken
         return self.resident[torch.from_numpy(index).to(self.resident.device)]
 
 
@@ -184,7 +188,8 @@ def starting_point(problem: Problem, stage1: nn.Module) -> nn.Module | None:
     merges classes at high noise; but a class that stage 1 has lost would stay lost.
     """
     logits = logits_of(stage1, problem.take(problem.parts[1]), problem.device)
-    if len(logits.argmax(dim=1).unique()) < problem.n_classes:
+    alive = torch.bincount(logits.argmax(dim=1), minlength=problem.n_classes) > 0
+    if not bool(alive.all()):
         return None
     return copy.deepcopy(stage1).requires_grad_(True)
 

@@ -1,0 +1,72 @@
+"""Importing stays light: what is imported, rather than how long it takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# What readers, pages, plots and export need, imported when they are called.
+LATER = {
+    "pyarrow", "PIL", "matplotlib", "jinja2", "starlette", "uvicorn", "onnx", "onnxruntime",
+    "onnxscript", "pandas", "polars", "torchvision", "tensorboard", "mlflow", "plotly", "fastapi",
+}  # fmt: skip
+CORE = [
+    "pairs", "noise", "functional", "losses", "objectives", "transition", "networks", "batches",
+    "training", "lanes", "fitting", "methods", "classifier", "matching", "theory", "storage",
+    "suspicion", "channels", "graph", "messages", "recipes", "checkpoints", "errors",
+]  # fmt: skip
+
+
+def imported_by(statement: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has after a statement."""
+    script = (
+        f"{statement}\nimport sys, json; print(json.dumps([m.split('.')[0] for m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_package_itself_waits_for_nothing():
+    loaded = imported_by("import likewise; dir(likewise); likewise.__version__")
+    assert not loaded & ({"torch", "numpy", "scipy", "sklearn"} | LATER)
+
+
+def without_them(statement: str) -> None:
+    """Run a statement where none of the later packages can be imported (None bars a module)."""
+    script = f"import sys; sys.modules.update(dict.fromkeys({sorted(LATER)!r}))\n{statement}"
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+
+
+def test_the_bar_holds():
+    with pytest.raises(subprocess.CalledProcessError):
+        without_them("import pyarrow")
+
+
+def test_the_numeric_core_needs_what_it_computes_with_and_nothing_else():
+    without_them("; ".join(f"import likewise.{name}" for name in CORE))
+
+
+def test_fitting_and_predicting_need_nothing_else_either(tmp_path):
+    without_them(
+        "import numpy as np, likewise as lw\n"
+        "X = np.eye(2)[np.arange(40) % 2] + 0.1 * np.arange(40)[:, None] / 40\n"
+        "pairs = lw.Pairs.from_labels(np.arange(40) % 2)\n"
+        "clf = lw.SimilarityClassifier(2, recipe={'epochs': 1}, verbose=False).fit(X, pairs)\n"
+        "clf.predict(X), clf.transform(X), lw.suspects(clf, X, pairs)\n"
+        f"clf.save({str(tmp_path / 'model')!r}); lw.load({str(tmp_path / 'model')!r})"
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"]])
+def test_help_does_not_wait_for_torch(arguments):
+    call = (
+        "import sys\nfrom likewise.cli import main\n"
+        f"sys.argv = ['likewise', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+    )
+    assert "torch" not in imported_by(call)
