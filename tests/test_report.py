@@ -287,7 +287,7 @@ def test_learning_curves_mark_the_chosen_epoch_of_the_last_stage() -> None:
     assert len(charts[2].hits) <= figures.MAX_POINTS + 2
     assert any("epoch 402:" in hit.tip for hit in charts[2].hits)
     rounds = [{"round": 1, "evidence": -3.0}, {"round": 2, "evidence": -2.0}]
-    assert figures.learning_curves(rounds, 2)[0].chosen_text == "round 2 kept"
+    assert figures.learning_curves(rounds, 1)[0].chosen_text == "round 2 kept"
     assert figures.learning_curves([], 0) == []
 
 

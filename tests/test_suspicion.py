@@ -78,3 +78,15 @@ def test_flipped_judgements_are_found():
     clf = SimilarityClassifier(3, **options).fit(X, dirty)
     found = lw.suspects(clf, X, dirty, limit=int(wrong.sum()))
     assert wrong[found.judgement].mean() > 0.9
+
+
+def test_certainties_that_round_to_one_are_still_ordered():
+    class Sure:
+        def predict_proba(self, X):
+            rest = np.float32(10.0) ** -np.asarray(X, np.float32)[:, 0]
+            return np.stack([np.float32(1) - rest, rest], axis=1)
+
+    items = [[9.0], [9.0], [12.0], [12.0]]
+    said_different = Pairs([0, 2], [1, 3], [0, 0], n_items=4)
+    found = lw.suspects(Sure(), items, said_different)
+    assert found.judgement.tolist() == [1, 0]

@@ -22,7 +22,7 @@ class Suspects:
     left: NDArray[Any]
     right: NDArray[Any]
     same: NDArray[np.bool_]
-    probability_wrong: NDArray[np.float32]
+    probability_wrong: NDArray[np.float64]
     annotator: NDArray[np.str_] | None = None
 
     def __len__(self) -> int:
@@ -59,9 +59,12 @@ def suspects(
 
     That is g_i . g_j where "different" was said and one minus it where "same" was.
     """
-    p = classifier.predict_proba(X)
+    # In single precision a network's certainties are 1, and thousands of judgements would tie; the
+    # other classes' small probabilities say by how much they are less than 1.
+    p = classifier.predict_proba(X).astype(np.float64)
+    p /= p.sum(axis=1, keepdims=True)
     listed = as_pairs(pairs, n_items=len(p)).explicit()
-    wrong = np.empty(len(listed), np.float32)
+    wrong = np.empty(len(listed))
     step = 1_000_000  # rows of C numbers at a time, never (M, C)
     for start in range(0, len(listed), step):
         part = slice(start, start + step)

@@ -92,7 +92,7 @@ def make_problem(
         return Model(inputs, build_network(network, shape, n_classes, seed))
 
     graph = replace(Graph.from_pairs(pairs, device), n_items=len(items))
-    tensor = torch.as_tensor(items).to(device)
+    tensor = torch.tensor(items, device=device)  # a copy: a memory map may not be written to
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     rich = (
         network is None

@@ -80,10 +80,10 @@ def learning_curves(history: list[dict[str, Any]], best_epoch: int | None) -> li
     charts = []
     for number, rows in enumerate(stages):
         unit = "round" if "round" in rows[0] else "epoch"
-        first = 0 if unit == "round" else 1  # epochs are kept from 0 and told from 1
+        first = 0 if unit == "round" else 1  # epochs are kept from 0, and told from 1
         chosen = None
         if best_epoch is not None and number == len(stages) - 1:
-            chosen = best_epoch + first
+            chosen = best_epoch + 1
         stage = str(rows[0].get("method") or "")
         prefix = f"{stage}: " if len(stages) > 1 and stage else ""
         for name in _curves(rows):
