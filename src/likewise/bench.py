@@ -174,7 +174,7 @@ def plain_rate(
             p = network(x).softmax(dim=1)
             loss = functional.mns_loss(p, transition, z[:, None] == z)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             if start == 0.0 and position == 4:  # workers and kernels are warm
                 torch.cuda.synchronize(device)
@@ -186,11 +186,11 @@ def plain_rate(
                     return images / (time.perf_counter() - start)
 
 
-class _CountBytes(TorchDispatchMode):
+class _CountBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the bytes that each operation reads and writes."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.total = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
