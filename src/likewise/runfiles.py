@@ -47,7 +47,10 @@ def read_history(path: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
+            reader = csv.DictReader(file)
+            if not {"epoch", "round"} & set(reader.fieldnames or ()):
+                raise InputError(f"{path} is not the table that Likewise writes there.")
+            return [{k: _number(v) for k, v in row.items()} for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is not the table that Likewise writes there.") from error
 
