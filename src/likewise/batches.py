@@ -125,6 +125,10 @@ class Model(nn.Module):
         self.network = network
         self.mirror = mirror
 
+    def one_sided(self, x: Tensor) -> Tensor:
+        """(n, C) logits of the items as they are, never mirrored."""
+        return self.network(self.inputs(x))  # type: ignore[no-any-return]
+
     def forward(self, x: Tensor) -> Tensor:
         x = self.inputs(x)
         if self.mirror and not self.training:

@@ -39,6 +39,7 @@ COVERAGE = 0.9
 # Weight of H(mean g) that keeps all classes alive where `auto` uses a pairwise method.
 BALANCE = 0.03
 JUDGEMENTS_PER_STEP = 1024
+STARTS_APART = 100_003  # between the seeds of several starts, so that no two fits share them
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,11 @@ class Problem:
             return self.recipe
         return default_recipe(self.network_name, joint).with_(**(self.recipe or {}))
 
-    def model(self) -> Model:
-        """A fresh model, scaled to the training items."""
+    def model(self, start: int = 0) -> Model:
+        """A fresh model, scaled to the training items; another one for every ``start``."""
         shape = network_shape(self.items)
-        network = build_network(self.network, shape, self.n_classes, self.seed)
+        seed = self.seed + STARTS_APART * start
+        network = build_network(self.network, shape, self.n_classes, seed)
         model = Model(InputLayer.fit(self.items[self.parts[0]]), network)
         if isinstance(self.network, nn.Module):
             check_outputs(model, self.items, self.n_classes)
@@ -159,8 +161,25 @@ def pairwise_program(
     else:
         recipe = recipe.with_(batch_size=JUDGEMENTS_PER_STEP, mixup=0.0)
         objective = ListedPairwise(loss, train_pairs, held_pairs, problem.device, recipe.batch_size)
-    run = yield problem.run(objective, recipe, start)
+    if start is None and recipe.starts > 1:
+        run = yield from _best_start(problem, objective, recipe)
+    else:
+        run = yield problem.run(objective, recipe, start)
     return finish(run, "mns" if matrix is not None else kind, transition)
+
+
+def _best_start(
+    problem: Problem, objective: Objective, recipe: Recipe
+) -> Generator[TrainingRun, TrainingRun, TrainingRun]:
+    """Begin several times; go on with the start that explains held-out judgements best."""
+    begun = []
+    for start in range(recipe.starts):
+        run = problem.run(objective, recipe, problem.model(start))
+        run.until = max(1, round(recipe.start_share * recipe.epochs))
+        begun.append((yield run))
+    best = min(begun, key=lambda run: float(run.best_score))
+    best.until = None
+    return (yield best)
 
 
 def mns_program(

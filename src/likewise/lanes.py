@@ -48,13 +48,20 @@ def run_one(
 
 
 def named(program: Program[Result], names: Iterable[str]) -> Program[Result]:
-    """The same program, with its training runs called by these names in its checkpoints."""
-    given = iter(names)
+    """The same program, with its training runs called by these names in its checkpoints.
+
+    Runs that are only begun (`TrainingRun.until`) are numbered parts of the next name.
+    """
+    given, begun = iter(names), 0
     try:
-        run = next(program)
+        run, name = next(program), next(given, "")
         while True:
-            run.name = next(given, "")
-            run = program.send((yield run))
+            whole = run.until is None
+            run.name = name if whole or not name else f"{name}-start-{begun}"
+            begun = 0 if whole else begun + 1
+            sent = yield run
+            name = next(given, "") if whole else name
+            run = program.send(sent)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
 

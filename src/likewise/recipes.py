@@ -20,6 +20,8 @@ class Recipe:
     objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`.
     ``nonfinite`` says what a batch with a loss or gradient that is not finite does: "stop", or
     "skip" it and count.
+    With ``starts`` > 1 a pairwise method begins that often, for ``start_share`` of the epochs, and
+    goes on with the start of the best held-out score: the pairwise loss has bad basins.
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.
     """
@@ -41,6 +43,8 @@ class Recipe:
     teacher_from: float | None = None
     teacher_temperature: tuple[float, float] = (1.0, 1.0)
     balance: float = 0.0
+    starts: int = 1
+    start_share: float = 0.1
     high_noise: dict[str, Any] | None = None
     nonfinite: str = "stop"
 
@@ -61,6 +65,8 @@ class Recipe:
             "lr must be positive and finite": not 0 < self.lr < math.inf,
             "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
+            "starts must be at least 1": self.starts < 1,
+            "start_share must lie in 0 to 1": not 0 < self.start_share <= 1,
             "a teacher needs averaged weights": self.teacher_from is not None
             and not self.averaging,
         }

@@ -96,6 +96,7 @@ class TrainingRun:
         self._rates = _table(recipe, self.total_steps, self.steps_per_epoch).to(self.device)
         self._decay = _averaging_table(recipe, self.total_steps).to(self.device)
         self.epoch = 0
+        self.until: int | None = None  # stop before the last epoch, to go on later or not at all
         self.step_index = torch.zeros(1, dtype=torch.int64, device=self.device)  # in this epoch
         self.global_step = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.losses = torch.zeros(self.steps_per_epoch, device=self.device)  # of this epoch
@@ -119,7 +120,7 @@ class TrainingRun:
 
     @property
     def finished(self) -> bool:
-        return self.epoch >= self.recipe.epochs
+        return self.epoch >= (self.until or self.recipe.epochs)
 
     def begin_epoch(self) -> None:
         """Draw the epoch's plan and, on a GPU, capture the step if it has changed."""
@@ -285,7 +286,8 @@ class TrainingRun:
         done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
         temperature = early + (late - early) * done
         with torch.no_grad(), self.autocast():
-            logits = self.averaged(self._crop(plan, index, view=1))
+            one_sided = getattr(self.averaged, "one_sided", self.averaged)
+            logits = one_sided(self._crop(plan, index, view=1))
             return self.objective.class_posterior(logits, rows, temperature)
 
     def _crop(self, plan: EpochPlan, index: Tensor, view: int) -> Tensor:

@@ -20,7 +20,7 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.pretrain import load_body
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.streamed import StreamedProblem
-from likewise.fitting import Problem
+from likewise.fitting import STARTS_APART, Problem
 from likewise.matching import confusion
 from likewise.networks import build_network
 from likewise.noise import corrupt_labels, pair_flip, symmetric
@@ -46,8 +46,9 @@ class TrialProblem(Problem):
 
     shared: DeviceItems
 
-    def model(self) -> Model:
-        network = build_network(self.network, network_shape(self.items), self.n_classes, self.seed)
+    def model(self, start: int = 0) -> Model:
+        seed = self.seed + STARTS_APART * start
+        network = build_network(self.network, network_shape(self.items), self.n_classes, seed)
         if self.shared.body is not None:
             load_body(network, self.shared.body)
         return Model(copy.deepcopy(self.shared.inputs), network)

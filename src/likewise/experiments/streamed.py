@@ -18,7 +18,7 @@ from likewise.batches import EpochPlan, InputLayer, Model
 from likewise.datasets.lazy import LazyImages
 from likewise.datasets.streaming import Batch, ImageStream
 from likewise.errors import InputError
-from likewise.fitting import Problem
+from likewise.fitting import STARTS_APART, Problem
 from likewise.networks import build_network, resnet50
 from likewise.objectives import Objective
 from likewise.recipes import Recipe
@@ -87,7 +87,7 @@ class StreamedProblem(Problem):
     pretrained: str = "none"
     workers: int = 4
 
-    def model(self) -> Model:
+    def model(self, start: int = 0) -> Model:
         items = cast(LazyImages, self.items)
         if self.network == "resnet50" and self.pretrained != "none":
             network = resnet50(3, self.n_classes, self.pretrained)
@@ -95,7 +95,9 @@ class StreamedProblem(Problem):
             raise InputError(f"there are no pre-trained weights for {self.network}.")
         else:
             shape = (3, items.size, items.size)
-            network = build_network(self.network, shape, self.n_classes, self.seed)
+            network = build_network(
+                self.network, shape, self.n_classes, self.seed + STARTS_APART * start
+            )
         sample = items[self.parts[0]][:SCALING_SAMPLE]
         return PartedModel(InputLayer.fit(sample.numpy()), network)
 
