@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 
@@ -11,7 +10,8 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from likewise.errors import InputError
-from likewise.label.refit import ModelSuggester, choose_pairs
+from likewise.label import serve
+from likewise.label.refit import ModelSuggester
 
 
 def child(code: str) -> tuple[str, ...]:
@@ -48,13 +48,12 @@ def test_a_fit_under_way_is_ended():
     assert outcome
 
 
-def test_items_that_cannot_be_fitted_get_one_sentence(tmp_path):
-    pytest.importorskip("likewise.suggest")
+def test_items_that_cannot_be_fitted_are_refused_at_the_start(tmp_path):
     table = tmp_path / "texts.csv"
     table.write_text("text\nlamp\ntable\n")
-    judgements = {"left": ["0"], "right": ["1"], "same": [1], "annotator": ["Ada"]}
-    with pytest.raises(InputError, match=r"could not be fitted: .*not a number"):
-        ModelSuggester(table)(judgements)
+    with pytest.raises(InputError, match="not a number"):
+        serve(table, tmp_path / "judgements.db", port=0, open_browser=False, classes="auto")
+    assert not (tmp_path / "judgements.db").exists()
 
 
 def task_about_blobs(tmp_path):
@@ -70,18 +69,13 @@ def task_about_blobs(tmp_path):
         "annotator": ["Ada"] * len(left),
     }
     judgements["same"][0] = None  # not sure
-    return {
-        "items": str(tmp_path / "points.npy"),
-        "classes": 3,
-        "id_column": None,
-        "image_size": 32,
-        "judgements": judgements,
-    }
+    return {"items": tmp_path / "points.npy", "judgements": judgements}
 
 
 def test_a_model_chooses_pairs_of_items(tmp_path):
-    pytest.importorskip("likewise.suggest")
-    pairs = choose_pairs(json.loads(json.dumps(task_about_blobs(tmp_path))))
+    task = task_about_blobs(tmp_path)
+    suggester = ModelSuggester(task["items"], classes=3)
+    pairs = suggester(task["judgements"])
     assert pairs
     names = {str(k) for k in range(60)}
     assert all(left in names and right in names and left != right for left, right in pairs)

@@ -61,6 +61,12 @@ def label(
         list[str] | None, typer.Option(help="Another name people reach it by; may be repeated.")
     ] = None,
     show_names: Annotated[bool, typer.Option("--show-names", help="Show file names.")] = False,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Let a model, fitted in the background, choose pairs.")
+    ] = False,
+    classes: Annotated[
+        int | None, typer.Option(min=2, help="Of that model; by default read off the answers.")
+    ] = None,
     id_column: IdColumn = None,
 ) -> None:
     """Serve the page on which people judge pairs; Ctrl-C ends it, answers are kept."""
@@ -80,6 +86,7 @@ def label(
         allow_hosts=tuple(allow_host or ()),
         show_names=show_names,
         id_column=id_column,
+        classes=(classes or "auto") if suggest else None,
         announce=lambda url: say(f"judge at {url}\nanswers go to {out}; Ctrl-C ends"),
         **options,
     )

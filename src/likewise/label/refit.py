@@ -14,9 +14,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from likewise.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.itemfiles import ItemFile
 
 COUNT = 500  # suggestions at a time
 NICENESS = 10
@@ -57,6 +60,11 @@ class ModelSuggester:
             raise InputError(f"the model could not be fitted: {lines[-1]}")
         return [(str(left), str(right)) for left, right in json.loads(output.splitlines()[-1])]
 
+    def check(self) -> None:
+        """Raise `InputError` where the items of a file are not numbers, before anybody judges."""
+        if not Path(self.items).is_dir():
+            _read_items(self.items, self.id_column, self.image_size)
+
     def close(self) -> None:
         """End a fit that is under way."""
         if self._child is not None and self._child.poll() is None:
@@ -66,14 +74,10 @@ class ModelSuggester:
 def choose_pairs(task: dict[str, Any]) -> list[tuple[str, str]]:
     """Fit a classifier to the judgements of a task and let it choose."""
     from likewise.classifier import SimilarityClassifier
-    from likewise.itemfiles import read_items
     from likewise.pairs import Pairs
     from likewise.suggest import suggest
 
-    path = Path(task["items"])
-    data = read_items(
-        path, id_column=task["id_column"], size=task["image_size"] if path.is_dir() else None
-    )
+    data = _read_items(task["items"], task["id_column"], task["image_size"])
     names = [str(name) for name in data.names]
     position = {name: k for k, name in enumerate(names)}
     columns = task["judgements"]
@@ -92,6 +96,13 @@ def choose_pairs(task: dict[str, Any]) -> list[tuple[str, str]]:
     model = SimilarityClassifier(task["classes"], random_state=0, device="cpu", verbose=False)
     model.fit(data.items, pairs)
     return [(names[i], names[j]) for i, j in suggest(model, data.items, pairs, COUNT)]
+
+
+def _read_items(path: str | Path, id_column: str | None, image_size: int) -> ItemFile:
+    from likewise.itemfiles import read_items
+
+    size = image_size if Path(path).is_dir() else None
+    return read_items(path, id_column=id_column, size=size)
 
 
 def main() -> int:

@@ -57,6 +57,7 @@ def serve(
     items = open_items(items_path, id_column)
     if suggester is None and classes is not None:
         suggester = ModelSuggester(items_path, classes, id_column)
+        suggester.check()
     listener = _listen(host, port)
     try:
         app = create_app(
