@@ -63,10 +63,23 @@ def test_counts_equal_counting_by_hand(pairs: Pairs, dense: bool) -> None:
     assert found.contradictions == sum(len(both) == 2 for both in answers.values())
     ids = pairs.components()
     assert found.inside == np.sum((ids[pairs.left] == ids[pairs.right]) & ~pairs.same)
+    assert found.loops == slow_loops(pairs)
     assert found.items_judged == len(np.union1d(pairs.left, pairs.right))
     sizes = np.bincount(ids)
     assert found.largest_components == sorted(sizes[sizes > 1].tolist(), reverse=True)
     assert found.unlinked == np.sum(sizes == 1)
+
+
+def slow_loops(pairs: Pairs) -> int:
+    """Judgements about items that the "same" answers link without them, one by one."""
+    group = list(range(pairs.n_items))
+    loops = 0
+    for i, j, same in sorted(zip(pairs.left, pairs.right, pairs.same), key=lambda row: not row[2]):
+        if group[i] == group[j]:
+            loops += 1
+        elif same:
+            group = [group[j] if g == group[i] else g for g in group]
+    return loops
 
 
 def noisy(n_items: int, n_classes: int, miss: float, false_alarm: float, seed: int) -> Pairs:

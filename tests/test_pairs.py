@@ -133,7 +133,7 @@ def test_random_pairs_are_distinct(n_items: int, share: float, seed: int) -> Non
 
 
 def test_pair_numbers_survive_rounding() -> None:
-    """The square root is off by one near large triangular numbers unless it is mended."""
+    """The square root is rounded up near large triangular numbers unless it is mended."""
     right = np.array([1, 2, 94_906_267, 1_000_000_000, 2_000_000_000])
     edge = right * (right - 1) // 2
     for code, expected in ((edge, np.zeros(5)), (edge + right - 1, right - 1)):
@@ -186,6 +186,7 @@ def test_no_answer_is_dropped_and_counted(blank: Any) -> None:
 
 GOOD: dict[str, Any] = {"left": [0, 1], "right": [1, 2], "same": [1, 0]}
 MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"left": [0, 3], "n_items": 3}, r"judgement 1: left is 3, but there are only 3 items"),
     ({"left": [0, 7], "n_items": 3}, r"judgement 1: left is 7, but there are only 3 items"),
     ({"right": [5, 2], "n_items": 3}, r"judgement 0: right is 5, .* \(0 to 2\)"),
     ({"n_items": 0}, "but there are no items"),

@@ -71,7 +71,7 @@ class TestZingg:
     def table(self, **changes: list[Any]) -> pa.Table:
         columns: dict[str, list[Any]] = {
             "z_zid": [10, 11, 12, 13, 14, 10],
-            "z_cluster": ["1:0", "1:0", "1:1", "1:2", "1:1", "1:2"],
+            "z_cluster": ["1:7", "1:7", "1:1", "1:2", "1:1", "1:2"],
             "z_isMatch": [1, 1, 0, 2, 0, 2],
             "fname": ["ann", "anne", "bob", "cy", "rob", "ann"],
         }

@@ -31,6 +31,5 @@ def random_pairs(
 def unordered_pair(codes: NDArray[np.int64]) -> tuple[IndexArray, IndexArray]:
     """The pair ``left < right`` with number ``right * (right - 1) / 2 + left``."""
     right = ((1 + np.sqrt(1 + 8 * codes.astype(np.float64))) / 2).astype(np.int64)
-    right -= right * (right - 1) // 2 > codes  # the root may be off by one at large codes
-    right += (right + 1) * right // 2 <= codes
+    right -= right * (right - 1) // 2 > codes  # at large codes the root is rounded up
     return codes - right * (right - 1) // 2, right
