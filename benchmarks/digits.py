@@ -2,15 +2,17 @@
 
 80/20 split, symmetric class flips, all pairs of the training items; accuracy on the held-out
 items under the best matching. "auto" has nothing set but the number of classes; the pairwise
-methods stand beside it as they are. Writes results/digits.json:
+methods stand beside it as they are. Writes results/digits.json and the README's table:
 
-    python benchmarks/digits.py [--seeds 5] [--noise 0.2 0.4 0.6] [--only-auto]
+    python benchmarks/digits.py [--seeds 5] [--noise 0.2 0.4 0.6] [--only-auto | --render]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +20,19 @@ import numpy as np
 import torch
 
 import likewise
-from likewise.atomic import write_json
+from likewise.atomic import write_json, write_text
 from likewise.demo import TITLES, Study
 
-RESULTS = Path(__file__).parents[1] / "results" / "digits.json"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results" / "digits.json"
+README = ROOT / "README.md"
 TARGETS = {0.2: 0.96, 0.4: 0.93, 0.6: 0.87}  # of auto, by noise
 
 
 def main() -> None:
     options = _options()
+    if options.render:
+        return render()
     torch.set_num_threads(1)
     rows = []
     for noise in options.noise:
@@ -38,6 +44,7 @@ def main() -> None:
     print(table(summary))
     if not options.only_auto:
         write_json(options.out, {"made_with": _made_with(), "summary": summary, "runs": rows})
+        render()
 
 
 def _study(noise: float, seed: int, only_auto: bool) -> list[dict[str, Any]]:
@@ -82,6 +89,18 @@ def table(summary: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def filled(text: str, results: Path = RESULTS) -> str:
+    """``text`` with the table between ``<!-- digits -->`` and ``<!-- /digits -->`` anew."""
+    summary = json.loads(results.read_text(encoding="utf-8"))["summary"]
+    block = f"<!-- digits -->\n{table(summary)}\n<!-- /digits -->"
+    return re.sub(r"<!-- digits -->\n.*?<!-- /digits -->", lambda _: block, text, flags=re.DOTALL)
+
+
+def render() -> None:
+    """The README's table from the saved results."""
+    write_text(README, filled(README.read_text(encoding="utf-8")))
+
+
 def _cell(row: dict[str, Any]) -> str:
     spread = "" if row["deviation"] is None else f" ± {100 * row['deviation']:.1f}"
     error = "" if row["transition_error"] is None else f" (T {row['transition_error']:.2f})"
@@ -103,6 +122,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--noise", type=float, nargs="+", default=list(TARGETS))
     parser.add_argument("--only-auto", action="store_true", help="print, write nothing")
+    parser.add_argument("--render", action="store_true", help="only the README's table")
     parser.add_argument("--out", type=Path, default=RESULTS)
     return parser.parse_args()
 
