@@ -225,7 +225,7 @@ def run_benchmark(tmp_path, *options):
 def test_a_crowd_loses_nothing_even_when_the_server_is_killed(tmp_path):
     options = ("--people", "6", "--answers", "25", "--items", "30", "--kills", "2")
     figures = run_benchmark(tmp_path, *options)
-    for run in ("steady", "killed"):
+    for run in ("steady", "fitting", "killed"):
         assert figures[run]["acknowledged"] == 150
         for fault in (
             "lost",
