@@ -214,7 +214,21 @@ def test_names_are_used_from_then_on(
     assert again["classes"] == named["classes"]
 
 
-def test_simulate_digits_and_fit_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggest_asks_what_was_not_asked(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = tmp_path / "few.csv"
+    few.write_text("".join(Path(files.pairs_csv).read_text().splitlines(keepends=True)[:300]))
+    known = {(row["left"], row["right"]) for row in rows_of(few)}
+    out = tmp_path / "ask.csv"
+    ask = ("suggest", files.run, files.items_npy, str(few), "--count", "7", "--out", str(out))
+    assert outcome(capsys, *ask)["pairs"] == 7
+    asked = [(row["left"], row["right"]) for row in rows_of(out)]
+    assert len(asked) == 7
+    assert not {pair for a, b in asked for pair in ((a, b), (b, a))} & known
+
+
+def test_simulate_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "data"
     noise = ("--class-noise", "0.1", "--miss", "0.05", "--annotators", "5", "--careless", "0.4")
     found = outcome(capsys, "simulate", "--out", str(out), "--per-item", "10", *noise)
