@@ -99,6 +99,20 @@ def test_rates_of_flipped_judgements_are_recovered(miss: float, false_alarm: flo
     assert "taking 5 classes of equal size" in found.verdict
 
 
+def test_classes_are_counted_where_nobody_says_how_many() -> None:
+    found = describe(noisy(300, 4, 0.2, 0.1, 2))
+    assert (found.noise.n_classes, found.noise.counted) == (4, True)
+    assert found.noise.miss == pytest.approx(0.2, abs=0.04)
+    assert "taking 4 classes as counted from the judgements" in found.verdict
+    assert not describe(noisy(300, 4, 0.2, 0.1, 2), n_classes=4).noise.counted
+
+
+def test_many_judgements_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.diagnose.MAX_TO_COUNT", 1000)
+    found = describe(noisy(100, 4, 0.2, 0.1, 2))
+    assert (found.noise.kind, found.noise.miss) == ("judgement", None)
+
+
 def test_rates_solve_the_moment_equations() -> None:
     """P(same) and P(three same) written out as sums over classes."""
     c, a, b = 7, 0.8, 0.15

@@ -20,6 +20,8 @@ from likewise.triangles import (
 
 # Below this many closed triangles their shares are too uncertain to solve for rates.
 MIN_TRIANGLES = 100
+# Beyond this many judgements the classes are not counted: it would take longer than all else.
+MAX_TO_COUNT = 1_000_000
 LARGEST = 10
 
 
@@ -30,13 +32,15 @@ class Noise:
     ``kind`` is "exact" (no judgement contradicts the others: at most whole items were mistaken),
     "judgement" (single judgements were flipped), or "unknown" (nothing could have contradicted).
     ``miss`` = P(different | same) and ``false_alarm`` = P(same | different) are estimated for
-    ``n_classes`` balanced classes where flipped judgements are seen and triangles are enough.
+    ``n_classes`` balanced classes where flipped judgements are seen and triangles are enough;
+    ``counted`` says that the number of classes, too, is an estimate.
     """
 
     kind: str
     miss: float | None = None
     false_alarm: float | None = None
     n_classes: int | None = None
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,9 +113,10 @@ class Description:
 def describe(
     pairs: Pairs, n_classes: int | None = None, random_state: int | np.random.Generator | None = 0
 ) -> Description:
-    """Describe judgements. ``n_classes`` sharpens the guess at the noise, where it is known.
+    """Describe judgements. ``n_classes``, where it is known, sharpens the guess at the noise.
 
-    On large sets triangles are sampled (seeded by ``random_state``); all else is exact.
+    Otherwise it is counted from the judgements, if they are not too many. On large sets triangles
+    are sampled (seeded by ``random_state``); all other counts are exact.
     """
     if pairs.is_complete:
         return _describe_complete(pairs)
@@ -125,7 +130,6 @@ def describe(
     distinct, contradictions = index.count()
     rng = np.random.default_rng(random_state)
     triangles = count_triangles(pairs.left, pairs.right, index, degree, rng)
-    share = pairs.n_same / max(len(pairs), 1)
     return Description(
         **_counts(pairs, sizes),
         items_judged=int(np.count_nonzero(degree)),
@@ -135,7 +139,7 @@ def describe(
         inside=inside,
         loops=loops,
         triangles=triangles,
-        noise=_noise(inside, loops, share, triangles, n_classes),
+        noise=_noise(pairs, inside, loops, triangles, n_classes),
     )
 
 
@@ -181,15 +185,20 @@ def _spread(degree: NDArray[np.int64]) -> tuple[float, float, float]:
 
 
 def _noise(
-    inside: int, loops: int, same_share: float, triangles: Triangles, n_classes: int | None
+    pairs: Pairs, inside: int, loops: int, triangles: Triangles, n_classes: int | None
 ) -> Noise:
     if inside == 0:
         return Noise("exact" if loops > 0 else "unknown", n_classes=n_classes)
-    if n_classes is None or n_classes < 2 or triangles.closed < MIN_TRIANGLES:
+    counted = n_classes is None
+    if triangles.closed < MIN_TRIANGLES or (counted and len(pairs) > MAX_TO_COUNT):
         return Noise("judgement", n_classes=n_classes)
+    if n_classes is None:
+        from likewise.class_count import count_classes  # needs torch, which takes a while to load
+
+        n_classes, _ = count_classes(pairs)
     three = triangles.three_same / triangles.closed
-    miss, false_alarm = rates_from_triangles(same_share, three, n_classes)
-    return Noise("judgement", miss, false_alarm, n_classes)
+    miss, false_alarm = rates_from_triangles(pairs.n_same / len(pairs), three, max(n_classes, 2))
+    return Noise("judgement", miss, false_alarm, n_classes, counted)
 
 
 def _verdict(d: Description) -> str:
@@ -211,9 +220,10 @@ def _verdict(d: Description) -> str:
     )
     if d.noise.miss is None or d.noise.false_alarm is None:
         return f"{text}."
+    what = "as counted from the judgements" if d.noise.counted else "of equal size"
     return (
         f'{text}: about {d.noise.miss:.0%} of "same" pairs and {d.noise.false_alarm:.0%} of '
-        f'"different" ones, taking {d.noise.n_classes} classes of equal size.'
+        f'"different" ones, taking {d.noise.n_classes} classes {what}.'
     )
 
 
