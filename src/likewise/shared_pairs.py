@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, distributed
 
 from likewise.objectives import ListedPairwise, Objective, PairwiseLoss
 from likewise.pair_batches import Deal, PairBatch, PairSchedule
@@ -29,8 +29,13 @@ MIN_BATCH = 1024
 def listed_objective(
     loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device, batch: int, seed: int
 ) -> Objective:
-    """The objective for listed judgements: random batches of few, shared batches of many."""
-    if device.type != "cpu" or len(train) < MANY_JUDGEMENTS:
+    """The objective for listed judgements: random batches of few, shared batches of many.
+
+    On a GPU forwards are cheap, and several processes share a batch by its judgements: there
+    random batches stay.
+    """
+    together = distributed.is_available() and distributed.is_initialized()
+    if device.type != "cpu" or together or len(train) < MANY_JUDGEMENTS:
         return ListedPairwise(loss, train, held, device, batch)
     return SharedPairwise(loss, train, held, device, shared_batch(len(train), train.n_items), seed)
 
