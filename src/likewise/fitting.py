@@ -23,13 +23,13 @@ from likewise.matching import best_matching, confusion
 from likewise.networks import build_network, default_network
 from likewise.objectives import (
     CompletePairwise,
-    ListedPairwise,
     Objective,
     PairwiseLoss,
     PerceivedClasses,
 )
 from likewise.pairs import Pairs
 from likewise.recipes import Recipe, default_recipe
+from likewise.shared_pairs import listed_objective
 from likewise.training import TrainingRun
 from likewise.transition import anchor_transition, count_transition, gram_transition
 
@@ -160,7 +160,9 @@ def pairwise_program(
         objective = CompletePairwise(loss, train_pairs, held_pairs, problem.device)
     else:
         recipe = recipe.with_(batch_size=JUDGEMENTS_PER_STEP, mixup=0.0)
-        objective = ListedPairwise(loss, train_pairs, held_pairs, problem.device, recipe.batch_size)
+        objective = listed_objective(
+            loss, train_pairs, held_pairs, problem.device, recipe.batch_size, problem.seed
+        )
     if start is None and recipe.starts > 1:
         run = yield from _best_start(problem, objective, recipe)
     else:
