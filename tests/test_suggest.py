@@ -1,0 +1,118 @@
+"""Which pairs to ask next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from likewise.annotators import AnnotatorChannel
+from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
+from likewise.errors import InputError
+from likewise.joint import JointResult
+from likewise.pairs import Pairs
+from likewise.suggest import information, same_table, suggest
+
+N = 60
+
+
+def result_with(belief: np.ndarray, channel: Channel) -> JointResult:
+    eye = np.eye(belief.shape[1])
+    return JointResult(nn.Identity(), eye, channel, belief, belief, {}, [], "made by hand")
+
+
+def certain_but(uncertain: list[int]) -> np.ndarray:
+    belief = 0.97 * np.eye(3)[np.arange(N) % 3] + 0.01
+    belief[uncertain] = [0.49, 0.49, 0.02]
+    return belief
+
+
+def test_information_is_the_mutual_information():
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.ones(3), 4)
+    p = np.array([[0.9, 0.3, 0.1], [0.3, 0.8, 0.2], [0.1, 0.2, 0.7]])
+    found = information(belief, np.array([[0, 1]]), p)
+    joint = np.outer(belief[0], belief[1])
+    expected = 0.0
+    for answer in (p, 1 - p):
+        marginal = (joint * answer).sum()
+        expected += (joint * answer * np.log(answer / marginal)).sum()
+    assert found[0] == pytest.approx(expected)
+
+
+def test_nothing_is_learned_from_coins_or_from_what_is_known():
+    belief = np.eye(3)[[0, 1]]
+    assert information(belief, np.array([[0, 1]]), np.full((3, 3), 0.5))[0] == pytest.approx(0)
+    sure = same_table(RateChannel(0.9, 0.1), 3)
+    assert information(belief, np.array([[0, 1]]), sure)[0] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        RateChannel(0.9, 0.1),
+        ExactChannel(),
+        ConfusionChannel.from_rates(0.9, 0.1, 3),
+        AnnotatorChannel.from_rates(0.9, 0.1, 2),
+    ],
+    ids=lambda channel: type(channel).__name__,
+)
+def test_uncertain_items_are_asked_about_first(channel):
+    uncertain = [7, 20, 41]
+    found = suggest(
+        result_with(certain_but(uncertain), channel), np.zeros((N, 2)), Pairs([0], [1], [0]), 4
+    )
+    assert found.shape == (4, 2)
+    assert all(np.isin(pair, uncertain).sum() == 1 for pair in found)
+
+
+def test_suggestions_are_new_distinct_pairs_of_two_items():
+    rng = np.random.default_rng(0)
+    pairs = Pairs.from_labels(np.arange(N) % 3, 20, 0)
+    model = result_with(rng.dirichlet(np.ones(3), N), RateChannel(0.8, 0.2))
+    found = suggest(model, np.zeros((N, 2)), pairs, 100)
+    judged = {(min(a, b), max(a, b)) for a, b in zip(pairs.left, pairs.right)}
+    asked = {(min(a, b), max(a, b)) for a, b in found.tolist()}
+    assert len(asked) == len(found) == 100
+    assert not asked & judged
+    assert all(a != b for a, b in asked)
+
+
+def test_candidates_are_all_there_is_to_choose_from():
+    model = result_with(certain_but([5]), RateChannel(0.9, 0.1))
+    pool = np.array([[0, 1], [2, 5], [3, 4]])
+    found = suggest(model, np.zeros((N, 2)), Pairs([0], [2], [0]), 10, candidates=pool)
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, pool.tolist()))
+    assert found[0].tolist() == [3, 4] or 5 in found[0]
+
+
+def test_a_classifier_serves_as_well():
+    class Classifier:
+        transition_ = None
+        channel_ = RateChannel(0.9, 0.1)
+
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            return certain_but([7])
+
+    found = suggest(Classifier(), np.zeros((N, 2)), Pairs([0], [1], [0]), 2)  # type: ignore[arg-type]
+    assert all(7 in pair for pair in found)
+
+
+def test_mistakes_are_refused_in_words():
+    model = result_with(certain_but([5]), RateChannel(0.9, 0.1))
+    with pytest.raises(InputError, match="at least one"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 0)
+    with pytest.raises(InputError, match=r"shape \(K, 2\)"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, candidates=[1, 2])
+    with pytest.raises(InputError, match="name items"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, candidates=[[1, N]])
+
+
+def test_the_same_seed_suggests_the_same():
+    model = result_with(np.random.default_rng(0).dirichlet(np.ones(3), N), RateChannel(0.8, 0.2))
+    first, second = (
+        suggest(model, torch.zeros(N, 2).numpy(), Pairs([0], [1], [0]), 9, random_state=4)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
