@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 from torch import nn
 from torch.nn import functional as F
 
@@ -47,6 +48,11 @@ def test_what_fits_is_not_copied(tmp_path):
     assert isinstance(check_items(mapped), np.memmap)
 
 
+def test_tables_of_objects_are_items_if_they_are_numbers():
+    table = np.array([[1, 2.5], [True, 3]], object)
+    np.testing.assert_array_equal(check_items(table), [[1, 2.5], [1, 3]])
+
+
 def test_lists_are_items_too():
     np.testing.assert_array_equal(check_items([[1, 2], [3, 4]]), [[1, 2], [3, 4]])
 
@@ -57,9 +63,14 @@ def test_lists_are_items_too():
         ([["a"]], r"^items must be numbers, but are <U1"),
         (np.zeros(3), r"^items must be features .* but have shape \(3,\)"),
         (np.zeros((1, 2, 3, 4, 5)), r"but have shape \(1, 2, 3, 4, 5\)"),
-        (np.zeros((0, 3)), r"^there are no items: the array has shape \(0, 3\)"),
-        (np.zeros((3, 0)), r"^there are no items"),
-        ([[1.0, 2.0], [np.nan, 1.0]], r"^item 1 has nan at position \(0,\): items must be finite"),
+        (np.zeros((0, 3)), r"^there are no items: 0 sample\(s\) \(shape=\(0, 3\)\)"),
+        (np.zeros((3, 0)), r"^the items are empty: 0 feature\(s\)"),
+        (np.zeros((3, 8, 0)), r"^the items are empty"),
+        ([[1.0, 2.0], [np.nan, 1.0]], r"^item 1 has NaN at position \(0,\): items must be finite"),
+        (np.array([[1, "a"]], object), r"^items must be numbers, but some are not: could not"),
+        (np.array([[1, None]], object), r"^item 0 has NaN|some are not"),
+        (np.ones((2, 2), complex), r"Complex data not supported"),
+        (sparse.csr_matrix(np.eye(2)), r"^sparse items are not supported; give X.toarray"),
         (np.full((2, 3, 3), np.inf), r"^item 0 has inf at position \(0, 0\)"),
     ],
 )
@@ -77,8 +88,10 @@ def test_a_bad_value_far_down_is_found(monkeypatch):
 
 def test_a_fitted_model_knows_its_shape():
     check_items(np.zeros((2, 4)), (4,))
-    with pytest.raises(InputError, match=r"fitted to items of shape \(4,\), but these have \(5,\)"):
+    with pytest.raises(InputError, match="X has 5 features, but .* is expecting 4 features"):
         check_items(np.zeros((2, 5)), (4,))
+    with pytest.raises(InputError, match=r"to items of shape \(4,\), but these have \(2, 2\)"):
+        check_items(np.zeros((2, 2, 2)), (4,))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +188,7 @@ MOVING = Recipe(shift=2, flip=True, mixup=0.5)
 
 def test_a_plan_depends_on_seed_and_epoch_alone():
     def tensors(seed: int, epoch: int) -> list[torch.Tensor]:
-        return EpochPlan.draw(MOVING, seed, epoch, 20, 6, 6)._tensors()
+        return EpochPlan.draw(MOVING, seed, epoch, [np.arange(20)], 6, 6)._tensors()
 
     for one, two in zip(tensors(1, 2), tensors(1, 2)):
         assert torch.equal(one, two)
@@ -184,7 +197,7 @@ def test_a_plan_depends_on_seed_and_epoch_alone():
 
 
 def test_a_plan_names_each_row_at_most_once():
-    plan = EpochPlan.draw(MOVING, 0, 0, 20, 6, 12)
+    plan = EpochPlan.draw(MOVING, 0, 0, [np.arange(20)], 6, 12)
     assert plan.rows.shape == (3, 6)
     assert len(plan.rows.flatten().unique()) == 18
     assert plan.shift.shape == (3, 12, 2, 2)
@@ -196,15 +209,15 @@ def test_a_plan_names_each_row_at_most_once():
 
 
 def test_shifts_and_flips_of_all_kinds_occur():
-    plan = EpochPlan.draw(MOVING, 0, 0, 600, 300, 300)
+    plan = EpochPlan.draw(MOVING, 0, 0, [np.arange(600)], 300, 300)
     assert plan.shift.unique().tolist() == [-2, -1, 0, 1, 2]
     assert 0.4 < plan.flip.float().mean() < 0.6
-    plain = EpochPlan.draw(Recipe(), 0, 0, 20, 6, 6)
+    plain = EpochPlan.draw(Recipe(), 0, 0, [np.arange(20)], 6, 6)
     assert plain.shift is plain.flip is plain.mix is None
 
 
 def test_a_plan_is_taken_over_in_place():
-    plan, other = (EpochPlan.draw(MOVING, 0, epoch, 20, 6, 6) for epoch in (0, 1))
+    plan, other = (EpochPlan.draw(MOVING, 0, epoch, [np.arange(20)], 6, 6) for epoch in (0, 1))
     held = plan.to(CPU)
     address = held.rows.data_ptr()
     held.copy_(other)

@@ -7,13 +7,14 @@ without changing what it sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from torch import Tensor, nn
 
 from likewise.errors import InputError
@@ -26,25 +27,56 @@ def check_items(X: ArrayLike, shape: tuple[int, ...] | None = None) -> NDArray[A
     uint8 stays uint8, other numbers become float32; memory maps stay where they are if they can.
     ``shape`` is what an item must look like, where a model was fitted before.
     """
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
-    if array.dtype.kind not in "iufb":
-        raise InputError(f"items must be numbers, but are {array.dtype}.")
+    array = _as_numbers(X)
     if array.ndim not in (2, 3, 4):
         raise InputError(
-            "items must be features (N, d) or images (N, H, W) or (N, H, W, channels), "
-            f"but have shape {array.shape}."
+            "items must be features (N, d) or images (N, H, W) or (N, H, W, channels), but have "
+            f"shape {array.shape}. Reshape your data: X.reshape(1, -1) makes one item of a row."
         )
-    if array.shape[0] == 0 or 0 in array.shape[1:]:
-        raise InputError(f"there are no items: the array has shape {array.shape}.")
-    if shape is not None and tuple(array.shape[1:]) != shape:
-        raise InputError(
-            f"the model was fitted to items of shape {shape}, but these have {array.shape[1:]}."
-        )
+    _check_shape(array.shape, shape)
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind == "f":
         _check_finite(array)
     return array.astype(np.float32, copy=False)
+
+
+def _as_numbers(X: ArrayLike) -> NDArray[Any]:
+    if issparse(X):
+        raise InputError("sparse items are not supported; give X.toarray().")
+    array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    if array.dtype.kind == "O":  # as of a table with columns of several types
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"items must be numbers, but some are not: {error}.") from None
+    if array.dtype.kind == "c":
+        raise InputError("items must be real numbers. Complex data not supported.")
+    if array.dtype.kind not in "iufb":
+        raise InputError(f"items must be numbers, but are {array.dtype}.")
+    return array
+
+
+def _check_shape(found: tuple[int, ...], fitted: tuple[int, ...] | None) -> None:
+    """The words are those of scikit-learn where it has some, since its users look for them."""
+    if found[0] == 0:
+        raise InputError(
+            f"there are no items: 0 sample(s) (shape={found}) while a minimum of 1 is required."
+        )
+    if 0 in found[1:]:
+        raise InputError(
+            f"the items are empty: 0 feature(s) (shape={found}) while a minimum of 1 is required."
+        )
+    if fitted is None or found[1:] == fitted:
+        return
+    if len(found) == 2 and len(fitted) == 1:
+        raise InputError(
+            f"X has {found[1]} features, but SimilarityClassifier is expecting {fitted[0]} "
+            "features as input."
+        )
+    raise InputError(
+        f"the model was fitted to items of shape {fitted}, but these have {found[1:]}."
+    )
 
 
 def _check_finite(array: NDArray[Any]) -> None:
@@ -55,6 +87,7 @@ def _check_finite(array: NDArray[Any]) -> None:
             where = np.argwhere(~finite)[0]
             where[0] += start
             value = array[tuple(where)]
+            value = "NaN" if np.isnan(value) else value
             raise InputError(
                 f"item {where[0]} has {value} at position {tuple(map(int, where[1:]))}: "
                 "items must be finite; remove or fill such values."
@@ -125,15 +158,18 @@ class Model(nn.Module):
         self.network = network
         self.mirror = mirror
 
-    def one_sided(self, x: Tensor) -> Tensor:
-        """(n, C) logits of the items as they are, never mirrored."""
-        return self.network(self.inputs(x))  # type: ignore[no-any-return]
-
     def forward(self, x: Tensor) -> Tensor:
         x = self.inputs(x)
         if self.mirror and not self.training:
             return (self.network(x) + self.network(x.flip(-1))) / 2
         return self.network(x)  # type: ignore[no-any-return]
+
+
+def one_sided(model: nn.Module) -> nn.Module:
+    """The same layers without the mirrored view, which is for prediction alone."""
+    if isinstance(model, Model):
+        return nn.Sequential(model.inputs, model.network)
+    return model
 
 
 def outputs(
@@ -194,12 +230,19 @@ class EpochPlan:
 
     @classmethod
     def draw(
-        cls, recipe: Recipe, seed: int, epoch: int, n_rows: int, batch: int, forwards: int
+        cls,
+        recipe: Recipe,
+        seed: int,
+        epoch: int,
+        shards: Sequence[NDArray[np.int64]],
+        batch: int,
+        forwards: int,
     ) -> EpochPlan:
+        """The plan of an epoch: each batch takes as many rows of one shard as of another."""
         rng = np.random.default_rng([seed, epoch])
-        steps = max(1, n_rows // batch)
-        order = rng.permutation(n_rows)
-        rows = torch.from_numpy(order[: steps * batch].reshape(steps, batch))
+        steps, share = steps_of(shards, batch), batch // len(shards)
+        orders = [rng.permutation(shard)[: steps * share] for shard in shards]
+        rows = torch.from_numpy(np.hstack([order.reshape(steps, share) for order in orders]))
         shift = flip = mix = None
         if recipe.shift:
             width = 2 * recipe.shift + 1
@@ -225,6 +268,11 @@ class EpochPlan:
 
     def _tensors(self) -> list[Tensor]:
         return [t for t in (self.rows, self.shift, self.flip, self.mix) if t is not None]
+
+
+def steps_of(shards: Sequence[NDArray[np.int64]], batch: int) -> int:
+    """How many whole batches an epoch has."""
+    return max(1, min(map(len, shards)) // (batch // len(shards)))
 
 
 def take(items: Tensor, index: Tensor, shift: Tensor | None, flip: Tensor | None) -> Tensor:

@@ -28,6 +28,7 @@ from likewise.objectives import (
     PerceivedClasses,
 )
 from likewise.pairs import Pairs
+from likewise.ranks import current_ranks
 from likewise.recipes import Recipe, default_recipe
 from likewise.shared_pairs import listed_objective
 from likewise.training import TrainingRun
@@ -108,6 +109,7 @@ class Problem:
             recipe,
             seed=self.seed,
             device=self.device,
+            ranks=current_ranks(),
         )
 
     def take(self, index: NDArray[Any]) -> NDArray[Any] | Tensor:

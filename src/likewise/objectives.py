@@ -26,8 +26,8 @@ class Objective(ABC):
     """A loss over training rows and a score, lower is better, over held-out judgements."""
 
     n_rows: int
-    allows_mixing = False
     rows_are_batches = False  # whether a row is all that a step should take
+    rows_are_items = False  # whether a row is one item, so that ranks may share the items out
 
     @abstractmethod
     def items_of(self, rows: Tensor) -> Tensor:
@@ -105,6 +105,8 @@ class PairwiseLoss:
 class CompletePairwise(Objective):
     """All pairs of a batch, answers from the partition of a complete set of judgements."""
 
+    rows_are_items = True
+
     def __init__(self, loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device) -> None:
         self.pairwise = loss
         self.ids = torch.from_numpy(train.components()).to(device)
@@ -173,7 +175,7 @@ class PerceivedClasses(Objective):
     something, then by likelihood.
     """
 
-    allows_mixing = True
+    rows_are_items = True
     first_estimate = 0.1
 
     def __init__(

@@ -16,15 +16,17 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.batches import EpochPlan, logits_of, take
+from likewise.batches import EpochPlan, logits_of, one_sided, steps_of, take
 from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.pair_batches import forward_in_pieces
+from likewise.ranks import Ranks
 from likewise.recipes import Recipe
 
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
@@ -57,6 +59,8 @@ class TrainingRun:
     items, held_items : training and held-out items, as they came
     objective, recipe : what to minimise, and how
     seed : decides order, crops, flips and mixing of every epoch
+    ranks, shards : the processes that train this model together (`likewise.ranks`), each with its
+        share of the items; without ``ranks``, ``shards`` draws the same batches in one process
     name : what its checkpoints are called; "" where the driver is to number them
     capture : replay CUDA graphs; None tries and falls back to plain steps where it is impossible
     """
@@ -73,24 +77,33 @@ class TrainingRun:
         name: str = "",
         device: torch.device | None = None,
         capture: bool | None = None,
+        ranks: Ranks | None = None,
+        shards: int = 1,
     ) -> None:
         self.device, self.name = device or torch.device("cpu"), name
         self.objective, self.recipe, self.seed = objective, recipe, seed
         self.planned, self.adapted = recipe, False  # the recipe may change on the way
-        self.items, self.held_items = (
-            on_device(items, self.device),
-            on_device(held_items, self.device),
-        )
+        self.ranks, self.shards = ranks, shards if ranks is None else ranks.world
+        self._shares_items = ranks is not None and objective.rows_are_items
+        if ranks is not None and self._shares_items:
+            items = items[ranks.rank :: ranks.world]  # an item is its index modulo the world's
+        self.items = on_device(items, self.device)
+        self.held_items = on_device(held_items, self.device)
         self.model = model.to(self.device)
         if self.device.type == "cuda" and self.items.ndim > 2:
             self.model = self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.model.train()
-        self.batch = 1 if objective.rows_are_batches else min(recipe.batch_size, objective.n_rows)
-        self.steps_per_epoch = max(1, objective.n_rows // self.batch)
+        self._row_shards = self._shard_rows()
+        self.batch = 1
+        if not objective.rows_are_batches:
+            smallest = min(map(len, self._row_shards))
+            self.batch = min(recipe.batch_size // self.shards, smallest) * self.shards
+        self.steps_per_epoch = steps_of(self._row_shards, self.batch)
         self.total_steps = self.steps_per_epoch * recipe.epochs
         self.averaged = copy.deepcopy(self.model) if recipe.averaging else None
         if self.averaged is not None:
             self.averaged.eval().requires_grad_(False)
+            self._teacher = one_sided(self.averaged)
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = _optimizer(self._parameters, recipe, self.device)
         self._rates = _table(recipe, self.total_steps, self.steps_per_epoch).to(self.device)
@@ -113,6 +126,8 @@ class TrainingRun:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._graph_taught: bool | None = None
         self._capture = self.device.type == "cuda" if capture is None else capture
+        if ranks is not None:  # messages between ranks stay outside of graphs
+            self._capture = False
         self._must_capture = bool(capture)
         self.stream = _new_stream(self.device) if self.device.type == "cuda" else None
 
@@ -129,7 +144,7 @@ class TrainingRun:
             self.objective.items_of(torch.zeros(self.batch, dtype=torch.int64, device=self.device))
         )
         plan = EpochPlan.draw(
-            self.recipe, self.seed, self.epoch, self.objective.n_rows, self.batch, forwards
+            self.recipe, self.seed, self.epoch, self._row_shards, self.batch, forwards
         )
         if self._plan is None:
             self._plan = plan.to(self.device)
@@ -157,6 +172,8 @@ class TrainingRun:
         progress = (self.epoch + 1) / self.recipe.epochs
         with torch.no_grad():
             self.objective.refine(logits, progress)
+            if self.ranks is not None:
+                self.ranks.agree(self.objective.tensors().values())
             score = self.objective.score(logits).detach()
             better = score < self.best_score
             learned = self.objective.tensors()
@@ -186,7 +203,7 @@ class TrainingRun:
                 self.end_epoch()
                 if progress is not None and self.history:
                     progress(self.history[-1])
-                if checkpoint is not None:
+                if checkpoint is not None and (self.ranks is None or self.ranks.is_first):
                     checkpoint(self)
         if self.stream is not None:
             self.stream.synchronize()
@@ -243,6 +260,8 @@ class TrainingRun:
         before = [b.clone() for b in buffers]
         loss = self._loss()
         loss.backward()  # type: ignore[no-untyped-call]
+        if self.ranks is not None:
+            self.ranks.sum_gradients(self._parameters)
         if skips:
             gradients = [p.grad for p in self._parameters if p.grad is not None]
             self.skipped += drop_batch(loss, gradients, buffers, before)
@@ -260,22 +279,27 @@ class TrainingRun:
         index = objective.items_of(rows)
         x = self._crop(plan, index, view=0)
         if not self.recipe.mixup or not isinstance(objective, PerceivedClasses):
-            with self.autocast():
-                logits = forward_in_pieces(self.model, x)
+            logits = self._outputs(self.model, x, len(index))
             if self.taught and isinstance(objective, PerceivedClasses):
                 return _soft_cross_entropy(logits, self._teach(plan, index, rows))
             return objective.loss(logits, rows)
         assert plan.mix is not None
         share = plan.mix[self.step_index].squeeze(0)
         x = x.float()
-        mixed = share * x + (1 - share) * x.roll(1, dims=0)
-        with self.autocast():
-            logits = self.model(mixed)
+        own = 1 if self.ranks is not None else self.shards  # shards of x that are here
+        mixed = share * x + (1 - share) * _partners(x, own)
+        logits = self._outputs(self.model, mixed, len(index))
         if self.taught:
             target = self._teach(plan, index, rows)
-            target = share * target + (1 - share) * target.roll(1, dims=0)
+            target = share * target + (1 - share) * _partners(target, self.shards)
             return _soft_cross_entropy(logits, target)
-        return objective.mixed_loss(logits, rows, rows.roll(1), share)
+        return objective.mixed_loss(logits, rows, _partners(rows, self.shards), share)
+
+    def _outputs(self, model: nn.Module, x: Tensor, n: int) -> Tensor:
+        """(n, C) logits of the batch: of the items here and, from the other ranks, of the rest."""
+        with self.autocast():
+            logits = forward_in_pieces(model, x)
+        return logits if self.ranks is None else self.ranks.gather(logits.float())[:n]
 
     def _teach(self, plan: EpochPlan, index: Tensor, rows: Tensor) -> Tensor:
         """(n, C) the averaged network's posterior of the class, on another crop."""
@@ -285,17 +309,36 @@ class TrainingRun:
         start = round((self.recipe.teacher_from or 0.0) * self.recipe.epochs) * self.steps_per_epoch
         done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
         temperature = early + (late - early) * done
-        with torch.no_grad(), self.autocast():
-            one_sided = getattr(self.averaged, "one_sided", self.averaged)
-            logits = one_sided(self._crop(plan, index, view=1))
+        with torch.no_grad():
+            logits = self._outputs(self._teacher, self._crop(plan, index, view=1), len(index))
             return self.objective.class_posterior(logits, rows, temperature)
 
     def _crop(self, plan: EpochPlan, index: Tensor, view: int) -> Tensor:
+        """The items of a batch that this process forwards, moved as planned."""
         shift = flip = None
         if self.items.ndim > 2:
             shift = None if plan.shift is None else plan.shift[self.step_index, :, view].squeeze(0)
             flip = None if plan.flip is None else plan.flip[self.step_index, :, view].squeeze(0)
+        if self.ranks is not None:
+            index = self.ranks.block(self._padded(index))
+            index = index // self.ranks.world if self._shares_items else index
+            shift = None if shift is None else self.ranks.block(shift)
+            flip = None if flip is None else self.ranks.block(flip)
         return take(self.items, index, shift, flip)
+
+    def _padded(self, index: Tensor) -> Tensor:
+        """As many items as divide among the ranks: the first stands in for what is missing."""
+        missing = -len(index) % self.shards
+        return torch.cat([index, index[:1].expand(missing)]) if missing else index
+
+    def _shard_rows(self) -> list[NDArray[np.int64]]:
+        """The objective's rows by the shard that holds their items; one shard where all do."""
+        n_rows = self.objective.n_rows
+        if self.shards == 1 or not self.objective.rows_are_items:
+            return np.array_split(np.arange(n_rows), self.shards)
+        rows = torch.arange(n_rows, device=self.device)
+        shard = (self.objective.items_of(rows) % self.shards).cpu().numpy()
+        return [np.flatnonzero(shard == k) for k in range(self.shards)]
 
     def _set_rate(self) -> None:
         group = self.optimizer.param_groups[0]
@@ -448,6 +491,11 @@ def on_device(items: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
 
 def _new_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def _partners(tensor: Tensor, shards: int) -> Tensor:
+    """What each row is mixed with: the row before it in its shard."""
+    return tensor.reshape(shards, -1, *tensor.shape[1:]).roll(1, dims=1).reshape(tensor.shape)
 
 
 def _soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

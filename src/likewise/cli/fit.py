@@ -87,6 +87,7 @@ def fit(
     from likewise.itemfiles import read_items
     from likewise.origins import input_record
     from likewise.pairs import Pairs
+    from likewise.ranks import joined
     from likewise.runs import write_run
     from likewise.training import choose_device
 
@@ -125,10 +126,13 @@ def fit(
     judgements = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), **config["columns"])
     read = time.perf_counter()
     try:
-        classifier.fit(data.items, judgements, checkpoints=checkpoints)
+        with joined() as ranks:  # those that torchrun started, if it did
+            classifier.fit(data.items, judgements, checkpoints=checkpoints)
     except NonFiniteError:
         checkpoints.remove()  # going on from them would end here again
         raise
+    if ranks is not None and not ranks.is_first:
+        return None  # one of several processes writes
     run = write_run(
         out,
         classifier,
@@ -144,7 +148,7 @@ def fit(
     checkpoints.remove()
     if track is not None:
         tracking.log_run(track, run.folder)
-    _tell(run, json)
+    return _tell(run, json)
 
 
 def _finished(out: Path, config: dict[str, Any], resume: bool) -> Run | None:
