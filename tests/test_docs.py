@@ -16,7 +16,7 @@ from docs_pages import DOCS, ROOT, blocks_of, data_folder, inside, run_page
 # Run by other tests, with what their pages need.
 ELSEWHERE = {"label.md": "tests/test_label_docs.py runs it against a real database"}
 PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
-SLOW = {"suggestion"}  # three fits by EM
+SLOW = {"crowd", "suggestion"}  # fits by EM
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
