@@ -48,11 +48,16 @@ def test_the_commands_of_the_page_run(photographs, capsys):
     from likewise.cli import run
 
     lines = [line for block in blocks("bash") for line in block.splitlines()]
-    commands = [line.split()[1:] for line in lines if not line.startswith("likewise label")]
-    assert [command[0] for command in commands] == ["describe", "fit"]
+    commands = [
+        line.split()[1:]
+        for line in lines
+        if not line.startswith("likewise label") or "--export" in line
+    ]
+    assert [command[0] for command in commands] == ["describe", "fit", "label"]
     for command in commands:
         assert run(command) == 0, capsys.readouterr().err
     assert Path("run", "metrics.json").exists()
+    assert Path("judgements.csv").read_text().count("\n") == 1 + 36
 
 
 def test_the_commands_of_the_page_have_these_options():

@@ -67,9 +67,17 @@ def label(
     classes: Annotated[
         int | None, typer.Option(min=2, help="Of that model; by default read off the answers.")
     ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the answers so far (.csv, .parquet), and end.")
+    ] = None,
     id_column: IdColumn = None,
 ) -> None:
     """Serve the page on which people judge pairs; Ctrl-C ends it, answers are kept."""
+    if export is not None:
+        from likewise.label import export_judgements
+
+        say(f"{export_judgements(out, export)} answers written to {export}")
+        return
     try:
         from likewise.label import serve
     except ImportError as error:
