@@ -289,7 +289,7 @@ ALL = Pairs.from_labels(Y)
         ({"method": "mns", "anchors": "oak"}, X, ALL, "anchors must be"),
         ({}, X[:50], ALL, "names item 59, but there are only 50 items"),
         ({}, np.concatenate([X, X]), ALL, "about 60 items, but there are 120"),
-        ({}, X * np.nan, ALL, "item 0 has nan"),
+        ({}, X * np.nan, ALL, "item 0 has NaN"),
         ({}, X[0], ALL, r"have shape \(4,\)"),
         ({}, X, Pairs([], [], []), "no judgement among the given items"),
         ({}, X, Pairs([0], [1], [1]), "say 'same'; both kinds"),
@@ -311,7 +311,9 @@ def test_rows_of_two_sides_must_match(fitted):
 
 
 def test_predictions_are_of_the_items_that_were_learned(fitted):
-    with pytest.raises(InputError, match=r"items of shape \(4,\), but these have \(5,\)"):
+    with pytest.raises(
+        InputError, match="X has 5 features, but SimilarityClassifier is expecting 4 features"
+    ):
         fitted.predict(np.zeros((2, 5)))
 
 

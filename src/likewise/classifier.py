@@ -204,5 +204,6 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
         tags.no_validation = False
         return tags
