@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from likewise.batches import logits_of
 from likewise.checkpoints import Checkpoints, digest_of
 from likewise.errors import InputError
 from likewise.fitting import (
@@ -27,6 +29,9 @@ from likewise.progress import Report
 METHODS = ("auto", "joint", "mns", "mcl", "kcl")
 NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
 FloatMatrix = NDArray[np.float64]
+FloatVector = NDArray[np.float64]
+COMPARED_JUDGEMENTS = 4_000_000  # that a pairwise method may look at to be compared
+FEWEST_TO_COMPARE = 50  # held-out judgements, below which they cannot tell two methods apart
 
 
 def number_of_classes(
@@ -97,9 +102,46 @@ def _better_of(
     why: str,
     progress: Report | None,
 ) -> Fitted:
-    """The noisy joint objective, unless a pairwise method explains held-out judgements better."""
+    """The noisy joint objective, unless a pairwise method explains held-out judgements better.
+
+    The joint one has seen those judgements, the pairwise one has not: it must be beaten clearly,
+    by more than two standard errors, and then something has gone wrong with it.
+    """
     joint = _noisy_joint(problem, transition, noise)
-    return replace(joint, choice=f"joint: {why}; {joint.choice}")
+    choice = f"joint: {why}; {joint.choice}"
+    held_pairs = problem.parts[3]
+    if len(held_pairs) < FEWEST_TO_COMPARE or held_pairs.n_same in (0, len(held_pairs)):
+        return replace(joint, choice=choice)
+    recipe = problem.recipe_for(joint=False)
+    epochs = min(recipe.epochs, max(5, COMPARED_JUDGEMENTS // len(problem.pairs)))
+    brief = replace(problem, recipe=recipe.with_(epochs=epochs))
+    pairwise = run_one(mns_program(brief, anchors, BALANCE), progress)
+    gain = held_out_costs(problem, joint.model) - held_out_costs(problem, pairwise.model)
+    error = gain.std() / np.sqrt(len(gain))
+    if gain.mean() <= 2 * error:
+        return replace(joint, choice=choice)
+    told = f"costs {gain.mean():.3f} less a held-out judgement than the joint objective"
+    return replace(pairwise, choice=f"{pairwise.method}: {why}, and it {told}")
+
+
+def held_out_costs(problem: Problem, model: nn.Module, iterations: int = 50) -> FloatVector:
+    """(m,) negative log-likelihood of each held-out judgement by a model's classes.
+
+    Through the two rates of "same" that suit the model best, so that methods with different noise
+    models can be compared.
+    """
+    _, held, _, held_pairs = problem.parts
+    listed = held_pairs.explicit()
+    p = logits_of(model, problem.take(held), problem.device).softmax(dim=1).cpu().double().numpy()
+    equal = np.einsum("mc,mc->m", p[listed.left], p[listed.right]).clip(1e-6, 1 - 1e-6)
+    rates = np.array([0.9, 0.1])  # P("same" | equal), P("same" | different)
+    for _ in range(iterations):
+        likelihood = np.where(listed.same[:, None], rates, 1 - rates)
+        share = likelihood * np.column_stack([equal, 1 - equal])
+        share /= share.sum(axis=1, keepdims=True)
+        rates = (share[listed.same].sum(axis=0) + 1) / (share.sum(axis=0) + 2)
+    same = rates[0] * equal + rates[1] * (1 - equal)
+    return np.asarray(-np.log(np.where(listed.same, same, 1 - same)))
 
 
 def _noisy_joint(problem: Problem, transition: FloatMatrix | str | None, noise: str) -> Fitted:
