@@ -88,7 +88,7 @@ def test_a_bad_value_far_down_is_found(monkeypatch):
 
 def test_a_fitted_model_knows_its_shape():
     check_items(np.zeros((2, 4)), (4,))
-    with pytest.raises(InputError, match="X has 5 features, but .* is expecting 4 features"):
+    with pytest.raises(InputError, match=r"X has 5 features, but .* is expecting 4 features"):
         check_items(np.zeros((2, 5)), (4,))
     with pytest.raises(InputError, match=r"to items of shape \(4,\), but these have \(2, 2\)"):
         check_items(np.zeros((2, 2, 2)), (4,))

@@ -161,7 +161,8 @@ class Model(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = self.inputs(x)
         if self.mirror and not self.training:
-            return (self.network(x) + self.network(x.flip(-1))) / 2
+            mean: Tensor = (self.network(x) + self.network(x.flip(-1))) / 2
+            return mean
         return self.network(x)  # type: ignore[no-any-return]
 
 

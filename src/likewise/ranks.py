@@ -53,7 +53,8 @@ class Ranks:
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         with _together():
             distributed.all_reduce(flat)
-        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients])):
+        sizes = [gradient.numel() for gradient in gradients]
+        for gradient, part in zip(gradients, torch.split_with_sizes(flat, sizes)):
             gradient.copy_(part.view_as(gradient))
 
     def agree(self, tensors: Iterable[Tensor]) -> None:
