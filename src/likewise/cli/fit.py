@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,21 +78,20 @@ def fit(
 
     OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
     """
-    from likewise import tracking
-    from likewise.atomic import remove_leftovers
-    from likewise.checkpoints import Checkpoints
     from likewise.classifier import SimilarityClassifier
-    from likewise.errors import NonFiniteError
-    from likewise.itemfiles import read_items
-    from likewise.origins import input_record
-    from likewise.pairs import Pairs
-    from likewise.ranks import joined
-    from likewise.runs import write_run
-    from likewise.training import choose_device
+    from likewise.fitjob import FitJob
 
-    if track is not None:
-        tracking.parse_spec(track)  # before anything is trained
-    started = time.perf_counter()
+    job = FitJob(
+        items,
+        pairs,
+        out,
+        columns={"left": left, "right": right, "same": same, "annotator": annotator},
+        id_column=id_column,
+        image_size=image_size,
+        resume=resume,
+        checkpoint_seconds=checkpoint_seconds,
+        track=track,
+    )
     classifier = SimilarityClassifier(
         n_classes=_number_of_classes(classes),
         method=method,
@@ -106,79 +104,8 @@ def fit(
         random_state=seed,
         verbose=not quiet,
     )
-    config = {
-        "command": "fit",
-        "seed": seed,
-        "parameters": classifier.get_params(deep=False),
-        "columns": {"left": left, "right": right, "same": same, "annotator": annotator},
-        "items": {**input_record(items), "id": id_column, "image_size": image_size},
-        "pairs": input_record(pairs),
-    }
-    folder = out.with_name(f"{out.name}.checkpoints")
-    checkpoints = Checkpoints(folder, every_seconds=checkpoint_seconds)
-    if (finished := _finished(out, config, resume)) is not None:
-        checkpoints.remove()
-        return _tell(finished, json)
-    if not resume:
-        _refuse_checkpoints(folder)
-    remove_leftovers(out.parent, f"{out.name}.")
-    data = read_items(items, id_column=id_column, size=image_size)
-    judgements = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), **config["columns"])
-    read = time.perf_counter()
-    try:
-        with joined() as ranks:  # those that torchrun started, if it did
-            classifier.fit(data.items, judgements, checkpoints=checkpoints)
-    except NonFiniteError:
-        checkpoints.remove()  # going on from them would end here again
-        raise
-    if ranks is not None and not ranks.is_first:
-        return None  # one of several processes writes
-    run = write_run(
-        out,
-        classifier,
-        data.items,
-        judgements,
-        ids=None if data.ids is None else data.ids.tolist(),
-        config=config,
-        metrics={
-            "device": str(choose_device(device)),
-            "seconds": {"read": read - started, "fit": time.perf_counter() - read},
-        },
-    )
-    checkpoints.remove()
-    if track is not None:
-        tracking.log_run(track, run.folder)
-    return _tell(run, json)
-
-
-def _finished(out: Path, config: dict[str, Any], resume: bool) -> Run | None:
-    """The run in ``out`` if it is finished and this very one is to be resumed; else None."""
-    from likewise.atomic import check_vacant
-    from likewise.errors import InputError
-    from likewise.runs import Run
-    from likewise.storage import plain
-
-    if not resume or not (out / "config.json").exists():
-        check_vacant(out)
-        return None
-    run, asked = Run.open(out), plain(config)
-    if differing := [name for name in asked if run.config.get(name) != asked[name]]:
-        raise InputError(
-            f"{out} holds a finished run with other {', '.join(differing)}; choose another name."
-        )
-    say(f"{out} is finished already")
-    return run
-
-
-def _refuse_checkpoints(folder: Path) -> None:
-    """Hours of training are not thrown away because somebody forgot an option."""
-    from likewise.errors import InputError
-
-    if folder.is_dir():
-        raise InputError(
-            f"{folder} holds a fit that was cut short: add --resume to go on with it, or remove "
-            "that folder to begin again."
-        )
+    if (run := job.run(classifier)) is not None:
+        _tell(run, json)
 
 
 def _number_of_classes(text: str) -> int | str:
