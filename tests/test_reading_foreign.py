@@ -91,8 +91,9 @@ class TestZingg:
         )
         pairs = read_pairs(write(tmp_path / "training.csv", text))
         assert named(pairs) == [("rec-1", "rec-2", True), ("rec-1", "rec-9", False)]
-        by_name = read_pairs(tmp_path / "training.csv", item="fname")
-        assert named(by_name) == [("ann", "anne", True), ("a", "b", False)]
+        for option in ("item", "left"):
+            by_name = read_pairs(tmp_path / "training.csv", **{option: "fname"})
+            assert named(by_name) == [("ann", "anne", True), ("a", "b", False)]
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -115,7 +116,7 @@ class TestZingg:
 
     def test_no_column_names_the_item(self, tmp_path: Path) -> None:
         pq.write_table(self.table().drop_columns("z_zid"), tmp_path / "marked.parquet")
-        with pytest.raises(InputError, match=r"lacks the column id; .* item= \(--item\)"):
+        with pytest.raises(InputError, match=r"lacks the column id; .* item= \(--left\)"):
             read_pairs(tmp_path / "marked.parquet")
 
 

@@ -52,7 +52,8 @@ def read_pairs(
     left, right, same, annotator, weight
         What the columns (or fields) are called; the last two may be missing.
     item
-        The column that names an item, in formats with a record a row (Zingg, dedupe).
+        The column that names an item, in formats with a record a row (Zingg, dedupe); ``left``
+        does as well, so that the command line can say it.
     table
         The table of an SQLite database, where several have the columns.
     item_ids
@@ -66,6 +67,7 @@ def read_pairs(
         raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {format!r}.")
     file = Path(path)
     names = ColumnNames(left, right, same, annotator, weight)
+    item = item or (left if left != ColumnNames.left else None)
     items = Items(item_ids, n_items)
     kind = file_kind(file)
     if kind == "sqlite":

@@ -54,7 +54,7 @@ def read_zingg(table: Table, names: ColumnNames, items: Items, item: str | None)
     """
     require_columns(table, ZINGG)
     own = item or next((name for name in _ZINGG_ITEMS if name in table.columns), _ZINGG_ITEMS[0])
-    require_columns(table, [own], "; say which one names the item with item= (--item)")
+    require_columns(table, [own], "; say which one names the item with item= (--left)")
     people = [name for name in (names.annotator,) if name in table.columns]
     with rows_located(table):
         columns = read_columns(table, [], [*ZINGG, *people], [own])

@@ -63,7 +63,7 @@ def _only_table(path: Path, tables: dict[str, list[str]], names: ColumnNames) ->
     if fitting:
         raise InputError(
             f"{path.name} has several tables of judgements ({', '.join(fitting)}); "
-            "say which with table= (--table)."
+            "say which with table=."
         )
     there = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in tables.items())
     raise InputError(
