@@ -1,0 +1,263 @@
+"""SIGKILL at random moments of fits and of a table: all go on, and end as if nothing had happened.
+
+A child process runs the command and is killed after a random part of the time that it needs. Then
+every file that can be seen is opened: it must be whole. The same command with ``--resume`` (or
+``reproduce`` again) must end with the very files of a run that was left alone, bit for bit.
+
+    python benchmarks/kill_resume.py [--fits 50] [--tables 20] [--out results/kill_resume.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from likewise import __version__, cli
+from likewise.atomic import write_json
+from likewise.checkpoints import read_checkpoint
+from likewise.experiments import grid
+from likewise.noise import corrupt_labels, symmetric
+from likewise.pairs import Pairs
+from likewise.runs import Run
+from likewise.storage import load
+
+FITS = {
+    "mns": ["--method", "mns", "--epochs", "12"],
+    "joint": ["--method", "joint", "--noise", "class", "--epochs", "25"],
+    "mcl": ["--method", "mcl", "--epochs", "25"],
+}
+TABLE = """
+table = "killed"
+title = "Digits"
+dataset = "digits"
+network = "mlp"
+noise_kind = ["symmetric"]
+noise = [0.2]
+trials = 1
+[training]
+epochs = 6
+[joint]
+epochs = 8
+"""
+# What may differ between two runs that are the same: the clock, and what was resumed.
+VOLATILE = ("seconds", "date", "commit")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A command, and where to look at what it leaves behind."""
+
+    name: str
+    folder: Path
+    first: list[str]
+    again: list[str]
+    fingerprint: Callable[[Path], str]
+
+
+def run_command(arguments: Sequence[str], kill_after: float | None = None) -> int | None:
+    """Run a command in a child process; None if it was killed, else its exit status.
+
+    The child is a fork: it starts at once, so that the kill falls into the work and not into
+    the import of PyTorch.
+    """
+    child = os.fork()
+    if child == 0:
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        os._exit(cli.run(list(arguments)))
+    if kill_after is None:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    time.sleep(kill_after)
+    os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return None if code == -signal.SIGKILL else code
+
+
+def torn_files(folder: Path) -> list[str]:
+    """The files under a folder, other than temporary ones, that are not whole."""
+    torn = []
+    for path in sorted(folder.rglob("*")):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.is_dir() or hidden:
+            continue
+        try:
+            _open(path)
+        except Exception as error:  # whatever it is, the file is not whole
+            torn.append(f"{path.relative_to(folder)}: {error}")
+    return torn
+
+
+def _open(path: Path) -> None:
+    if path.suffix == ".json":
+        json.loads(path.read_text())
+    elif path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            [file[name] for name in file.files]
+    elif ".checkpoints" in path.parent.name or path.parent.name == "checkpoints":
+        read_checkpoint(path)
+    elif path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        load_file(path)
+    elif not path.read_text().endswith("\n"):
+        raise ValueError("the last line is cut")
+
+
+def fit_fingerprint(folder: Path) -> str:
+    """A digest of the model folder of a run, which must also load."""
+    run = Run.open(folder / "run")
+    load(run.model)
+    seal = hashlib.sha256()
+    for path in sorted(run.model.iterdir()):
+        seal.update(path.name.encode() + path.read_bytes())
+    seal.update((run.folder / "history.csv").read_bytes())
+    return seal.hexdigest()
+
+
+def table_fingerprint(folder: Path) -> str:
+    """A digest of everything that a table's cells came to, less the time it took."""
+    seal = hashlib.sha256()
+    for path in sorted((folder / "runs" / "killed").rglob("*")):
+        if path.name == "result.json":
+            result = json.loads(path.read_text())
+            kept = {k: v for k, v in result.items() if k not in VOLATILE}
+            seal.update(json.dumps(kept, sort_keys=True).encode())
+        elif path.is_file() and path.name != "config.json":
+            seal.update(path.name.encode() + path.read_bytes())
+    return seal.hexdigest()
+
+
+def make_data(folder: Path) -> None:
+    """400 items of four classes, a fifth of them taken for another, 40 judgements an item."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=400)
+    items = rng.normal(size=(400, 16)) + 3 * np.eye(4, 16)[labels]
+    perceived = corrupt_labels(labels, symmetric(4, 0.2), rng)
+    folder.mkdir()
+    np.save(folder / "items.npy", items.astype(np.float32))
+    Pairs.from_labels(perceived, per_item=40, random_state=0).write(folder / "pairs.csv")
+
+
+def fit_work(name: str, data: Path, folder: Path) -> Work:
+    command = ["fit", str(data / "items.npy"), str(data / "pairs.csv"), "--classes", "4"]
+    command += ["--out", str(folder / "run"), "--seed", "1", "--device", "cpu", "--quiet"]
+    command += ["--checkpoint-seconds", "0", *FITS[name]]
+    return Work(name, folder, command, [*command, "--resume"], fit_fingerprint)
+
+
+def table_work(folder: Path) -> Work:
+    (folder / "table.toml").write_text(TABLE)
+    command = ["reproduce", str(folder / "table.toml"), "--out", str(folder / "runs")]
+    command += ["--device", "cpu"]
+    return Work("reproduce", folder, command, command, table_fingerprint)
+
+
+def reference(make: Callable[[Path], Work]) -> tuple[str, float]:
+    """The digest of a run that is left alone, and its seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        work = make(Path(folder))
+        start = time.perf_counter()
+        status = run_command(work.first)
+        if status != 0:
+            raise SystemExit(f"{work.name} ended with {status} although nobody killed it")
+        return work.fingerprint(work.folder), time.perf_counter() - start
+
+
+def kill_once(
+    make: Callable[[Path], Work], expected: str, seconds: float, rng: random.Random
+) -> dict[str, Any]:
+    """Kill, look, go on, compare; a command that was quicker than the kill is tried again."""
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            work = make(Path(folder))
+            after = rng.uniform(0.02, 1.0) * seconds
+            if run_command(work.first, after) is not None:
+                continue
+            torn = torn_files(work.folder)
+            left = sum(p.suffix == ".safetensors" for p in work.folder.rglob("*checkpoints/*"))
+            status = run_command(work.again)
+            equal = status == 0 and work.fingerprint(work.folder) == expected
+            torn += torn_files(work.folder)
+            return {
+                "work": work.name,
+                "killed_after": round(after, 3),
+                "checkpoints": left,
+                "torn": torn,
+                "resumed": status == 0,
+                "equal": equal,
+            }
+
+
+def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
+    """Do it, print a line a kill, write the file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fits", type=int, default=50)
+    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("results/kill_resume.json"))
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # before any fork
+    for module in ("classifier", "evidence", "itemfiles", "methods", "reading", "diagnose"):
+        importlib.import_module(f"likewise.{module}")
+    for module in ("pyarrow.csv", "scipy.stats", "sklearn.datasets", "sklearn.decomposition"):
+        importlib.import_module(module)  # so that kills fall into the work, not into imports
+    torch.optim.AdamW([torch.zeros(1, requires_grad=True)])  # imports much when first used
+    grid.CHECKPOINT_SECONDS = 0.0
+    rng = random.Random(options.seed)
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        make_data(data)
+        makers: dict[str, Callable[[Path], Work]] = {
+            name: lambda path, name=name: fit_work(name, data, path) for name in FITS
+        }
+        kinds = [list(FITS)[k % len(FITS)] for k in range(options.fits)]
+        if options.tables:
+            makers["reproduce"] = table_work
+            kinds += ["reproduce"] * options.tables
+        references = {name: reference(makers[name]) for name in dict.fromkeys(kinds)}
+        for number, name in enumerate(kinds, 1):
+            row = kill_once(makers[name], *references[name], rng)
+            rows.append(row)
+            print(f"{number:3d} {json.dumps(row)}", flush=True)
+    result = summary(rows, {name: seconds for name, (_, seconds) in references.items()})
+    write_json(options.out, result)
+    print(json.dumps({k: v for k, v in result.items() if k != "kills"}, indent=2))
+    return result
+
+
+def summary(rows: list[dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
+    tables = [row for row in rows if row["work"] == "reproduce"]
+    return {
+        "fit_kills": len(rows) - len(tables),
+        "table_kills": len(tables),
+        "resumed": sum(row["resumed"] for row in rows),
+        "equal": sum(row["equal"] for row in rows),
+        "torn_files": sum(len(row["torn"]) for row in rows),
+        "with_checkpoints": sum(row["checkpoints"] > 0 for row in rows),
+        "seconds_uninterrupted": {name: round(s, 2) for name, s in seconds.items()},
+        "versions": {"likewise": __version__, "torch": torch.__version__},
+        "kills": rows,
+    }
+
+
+if __name__ == "__main__":
+    outcome = main()
+    whole = len(outcome["kills"])
+    sys.exit(not (outcome["equal"] == outcome["resumed"] == whole and not outcome["torn_files"]))
