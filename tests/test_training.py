@@ -419,7 +419,8 @@ def test_recipes_survive_json():
 def test_default_recipes_by_network():
     assert default_recipe("lenet", joint=False) is PAPER["lenet"]
     assert default_recipe("lenet", joint=True) is JOINT["lenet"]
-    assert default_recipe("mlp", joint=True) is default_recipe(None, joint=False) is FEATURES
+    assert default_recipe("mlp", joint=True) is JOINT["mlp"]
+    assert default_recipe("mlp", joint=False) is default_recipe(None, joint=True) is FEATURES
 
 
 # -- devices -------------------------------------------------------------------------------------
