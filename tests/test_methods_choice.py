@@ -1,4 +1,4 @@
-"""`auto` keeps the joint objective unless a pairwise method is clearly better on held-out answers."""
+"""`auto` keeps the joint objective unless a pairwise method is clearly better on held-out ones."""
 
 from __future__ import annotations
 

@@ -123,8 +123,8 @@ def command(folder: Path, port: int, *more: str) -> list[str]:
 @pytest.mark.slow
 def test_a_killed_rank_ends_the_training_and_it_resumes(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    classes = rng.integers(3, size=300)
-    items = np.eye(3)[classes] * 3 + rng.normal(size=(300, 3))
+    classes = rng.integers(3, size=301)
+    items = np.eye(3)[classes] * 3 + rng.normal(size=(301, 3))
     np.save(tmp_path / "items.npy", items.astype(np.float32))
     Pairs.from_labels(classes).explicit().write(tmp_path / "pairs.csv")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from torch import Tensor, nn
 
 from likewise.errors import InputError
 from likewise.recipes import Recipe
+
+Items = Union[Tensor, NDArray[Any], "Selection"]
 
 
 def check_items(X: ArrayLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
@@ -118,10 +120,12 @@ class InputLayer(nn.Module):
         self.register_buffer("scale", scale)
 
     @classmethod
-    def fit(cls, items: NDArray[Any]) -> InputLayer:
+    def fit(cls, items: NDArray[Any], rows: NDArray[Any] | None = None) -> InputLayer:
+        """Statistics of the items (of those at ``rows``); of an even sample where they are many."""
         enough = 50_000 if items.ndim == 2 else 5_000
-        sample = items if len(items) <= enough else items[:: len(items) // enough + 1]
-        values = np.asarray(sample, np.float64)
+        rows = np.arange(len(items)) if rows is None else rows
+        sample = rows if len(rows) <= enough else rows[:: len(rows) // enough + 1]
+        values = np.asarray(items[sample], np.float64)
         if items.ndim == 2:
             mean, deviation = values.mean(axis=0), values.std(axis=0)
             # A nearly constant feature carries rare events; scaled up fully, they would drown all
@@ -174,7 +178,7 @@ def one_sided(model: nn.Module) -> nn.Module:
 
 
 def outputs(
-    model: nn.Module, items: Tensor | NDArray[Any], device: torch.device, batch: int = 4096
+    model: nn.Module, items: Items, device: torch.device, batch: int = 4096
 ) -> Iterator[Tensor]:
     """The model's outputs for all items, in order, batch by batch, without gradients."""
     was_training = model.training
@@ -189,9 +193,7 @@ def outputs(
         model.train(was_training)
 
 
-def logits_of(
-    model: nn.Module, items: Tensor | NDArray[Any], device: torch.device, batch: int = 4096
-) -> Tensor:
+def logits_of(model: nn.Module, items: Items, device: torch.device, batch: int = 4096) -> Tensor:
     """(N, C) logits of all items, in single precision."""
     return torch.cat([part.float() for part in outputs(model, items, device, batch)])
 
@@ -276,11 +278,37 @@ def steps_of(shards: Sequence[NDArray[np.int64]], batch: int) -> int:
     return max(1, min(map(len, shards)) // (batch // len(shards)))
 
 
-def take(items: Tensor, index: Tensor, shift: Tensor | None, flip: Tensor | None) -> Tensor:
+class Selection:
+    """Some rows of an array that is too large to be copied: read from it when they are needed."""
+
+    def __init__(self, items: NDArray[Any], rows: NDArray[Any]) -> None:
+        self.items, self.rows = items, rows
+        self.ndim, self.shape = items.ndim, (len(rows), *items.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, part: slice) -> NDArray[Any]:
+        return np.asarray(self.items[self.rows[part]])
+
+    def every(self, start: int, step: int) -> Selection:
+        """Each ``step``-th row from ``start`` on."""
+        return Selection(self.items, self.rows[start::step])
+
+    def read(self, index: Tensor) -> Tensor:
+        """The rows at ``index`` (n,), on its device."""
+        return torch.from_numpy(self.items[self.rows[index.cpu().numpy()]]).to(index.device)
+
+
+def take(
+    items: Tensor | Selection, index: Tensor, shift: Tensor | None, flip: Tensor | None
+) -> Tensor:
     """Items at ``index`` (n,), images moved by ``shift`` (n, 2) and mirrored where ``flip`` (n,).
 
     One gather does selection, reflected crop and flip at once, in the items' own type.
     """
+    if isinstance(items, Selection):
+        items, index = items.read(index), torch.arange(len(index), device=index.device)
     if items.ndim == 2 or (shift is None and flip is None):
         return items[index]
     height, width = items.shape[1], items.shape[2]

@@ -168,7 +168,7 @@ def describe(run: TrainingRun) -> About:
         "seed": run.seed,
         "objective": type(run.objective).__name__,
         "rows": run.objective.n_rows,
-        "items": list(run.items.shape),
+        "items": list(run.items.shape[1:]),  # how many of them are here depends on the rank
         "held-out items": list(run.held_items.shape),
         "weights": [list(tensor.shape) for tensor in run.model.state_dict().values()],
     }

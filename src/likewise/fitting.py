@@ -17,7 +17,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer, Model, check_outputs, logits_of, network_shape
+from likewise.batches import (
+    InputLayer,
+    Items,
+    Model,
+    Selection,
+    check_outputs,
+    logits_of,
+    network_shape,
+)
 from likewise.errors import InputError
 from likewise.matching import best_matching, confusion
 from likewise.networks import build_network, default_network
@@ -40,6 +48,7 @@ COVERAGE = 0.9
 # Weight of H(mean g) that keeps all classes alive where `auto` uses a pairwise method.
 BALANCE = 0.03
 JUDGEMENTS_PER_STEP = 1024
+LARGEST_COPY = 2**31  # bytes of a memory map that are copied to memory rather than read by batch
 STARTS_APART = 100_003  # between the seeds of several starts, so that no two fits share them
 
 
@@ -92,7 +101,7 @@ class Problem:
         shape = network_shape(self.items)
         seed = self.seed + STARTS_APART * start
         network = build_network(self.network, shape, self.n_classes, seed)
-        model = Model(InputLayer.fit(self.items[self.parts[0]]), network)
+        model = Model(InputLayer.fit(self.items, self.parts[0]), network)
         if isinstance(self.network, nn.Module):
             check_outputs(model, self.items, self.n_classes)
         return model
@@ -112,12 +121,14 @@ class Problem:
             ranks=current_ranks(),
         )
 
-    def take(self, index: NDArray[Any]) -> NDArray[Any] | Tensor:
-        """Some items, from the device where they are there already."""
-        if self.resident is None:
-            taken: NDArray[Any] = self.items[index]
-            return taken
-        return self.resident[torch.from_numpy(index).to(self.resident.device)]
+    def take(self, index: NDArray[Any]) -> Items:
+        """Some items: from the device where they are there already, else a copy, or, of a memory
+        map too large for that, a selection that is read as it is needed."""
+        if self.resident is not None:
+            return self.resident[torch.from_numpy(index).to(self.resident.device)]
+        if isinstance(self.items, np.memmap) and self.items.nbytes > LARGEST_COPY:
+            return Selection(self.items, index)
+        return np.asarray(self.items[index])
 
 
 @dataclass(frozen=True)

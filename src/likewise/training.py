@@ -14,17 +14,25 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.batches import EpochPlan, logits_of, one_sided, steps_of, take
+from likewise.batches import (
+    EpochPlan,
+    Items,
+    Selection,
+    logits_of,
+    one_sided,
+    steps_of,
+    take,
+)
 from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.objectives import Objective, PerceivedClasses
+from likewise.optimisers import averaging_table, make_optimizer, rate_table
 from likewise.pair_batches import forward_in_pieces
 from likewise.ranks import Ranks
 from likewise.recipes import Recipe
@@ -68,8 +76,8 @@ class TrainingRun:
     def __init__(
         self,
         model: nn.Module,
-        items: NDArray[Any] | Tensor,
-        held_items: NDArray[Any] | Tensor,
+        items: Items,
+        held_items: Items,
         objective: Objective,
         recipe: Recipe,
         *,
@@ -86,7 +94,7 @@ class TrainingRun:
         self.ranks, self.shards = ranks, shards if ranks is None else ranks.world
         self._shares_items = ranks is not None and objective.rows_are_items
         if ranks is not None and self._shares_items:
-            items = items[ranks.rank :: ranks.world]  # an item is its index modulo the world's
+            items = every(items, ranks.rank, ranks.world)  # an item's rank: its index modulo these
         self.items = on_device(items, self.device)
         self.held_items = on_device(held_items, self.device)
         self.model = model.to(self.device)
@@ -105,9 +113,9 @@ class TrainingRun:
             self.averaged.eval().requires_grad_(False)
             self._teacher = one_sided(self.averaged)
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
-        self.optimizer = _optimizer(self._parameters, recipe, self.device)
-        self._rates = _table(recipe, self.total_steps, self.steps_per_epoch).to(self.device)
-        self._decay = _averaging_table(recipe, self.total_steps).to(self.device)
+        self.optimizer = make_optimizer(self._parameters, recipe, self.device)
+        self._rates = rate_table(recipe, self.total_steps, self.steps_per_epoch).to(self.device)
+        self._decay = averaging_table(recipe, self.total_steps).to(self.device)
         self.epoch = 0
         self.until: int | None = None  # stop before the last epoch, to go on later or not at all
         self.step_index = torch.zeros(1, dtype=torch.int64, device=self.device)  # in this epoch
@@ -126,10 +134,12 @@ class TrainingRun:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._graph_taught: bool | None = None
         self._capture = self.device.type == "cuda" if capture is None else capture
-        if ranks is not None:  # messages between ranks stay outside of graphs
-            self._capture = False
+        if ranks is not None or isinstance(self.items, Selection):
+            self._capture = False  # messages between ranks, reading from disk: outside of graphs
         self._must_capture = bool(capture)
         self.stream = _new_stream(self.device) if self.device.type == "cuda" else None
+        if self.stream is not None:  # what was put on the device just now must have arrived
+            self.stream.wait_stream(torch.cuda.current_stream(self.device))
 
     # -- the loop, one level at a time -----------------------------------------------------------
 
@@ -483,10 +493,17 @@ class TrainingRun:
         return self._plan
 
 
-def on_device(items: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
-    """Items as a tensor on the device, in their own type."""
+def on_device(items: Items, device: torch.device) -> Tensor | Selection:
+    """Items as a tensor on the device, in their own type; a selection stays where it is."""
+    if isinstance(items, Selection):
+        return items
     tensor = items if isinstance(items, Tensor) else torch.from_numpy(items)
     return tensor.to(device)
+
+
+def every(items: Items, start: int, step: int) -> Items:
+    """Each ``step``-th item from ``start`` on."""
+    return items.every(start, step) if isinstance(items, Selection) else items[start::step]
 
 
 def _new_stream(device: torch.device) -> torch.cuda.Stream:
@@ -500,44 +517,3 @@ def _partners(tensor: Tensor, shards: int) -> Tensor:
 
 def _soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return -(target * logits.float().log_softmax(dim=1)).sum(dim=1).mean()
-
-
-def _optimizer(
-    parameters: list[nn.Parameter], recipe: Recipe, device: torch.device
-) -> torch.optim.Optimizer:
-    # On a GPU the rate is a tensor that the captured step reads.
-    cuda = device.type == "cuda"
-    rate: Any = torch.tensor(recipe.lr, device=device) if cuda else recipe.lr
-    if recipe.optimizer == "adam":
-        # Decoupled decay: coupled, it drives pairwise losses to uniform outputs.
-        return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=cuda, capturable=cuda
-        )
-    return torch.optim.SGD(
-        parameters, lr=rate, momentum=recipe.momentum, nesterov=recipe.momentum > 0,
-        weight_decay=recipe.weight_decay, fused=cuda,
-    )  # fmt: skip
-
-
-def _table(recipe: Recipe, total: int, steps_per_epoch: int) -> Tensor:
-    """(total,) learning rate of each step."""
-    step = torch.arange(total, dtype=torch.float64)
-    done = step / total
-    if recipe.schedule == "cosine":
-        warm = recipe.warmup
-        shape = 0.5 * (1 + torch.cos(math.pi * ((done - warm) / (1 - warm)).clamp(0, 1)))
-    else:
-        epoch = torch.div(step, steps_per_epoch, rounding_mode="floor")
-        drops = torch.zeros_like(done)
-        for milestone in recipe.milestones:
-            drops += epoch >= round(milestone * recipe.epochs)
-        shape = recipe.gamma**drops
-    if recipe.warmup:
-        shape = shape * ((step + 1) / (recipe.warmup * total)).clamp(max=1)
-    return (recipe.lr * shape).float()
-
-
-def _averaging_table(recipe: Recipe, total: int) -> Tensor:
-    """(total,) decay of the averaged weights at each step: faster at first."""
-    step = torch.arange(total, dtype=torch.float32)
-    return torch.minimum(torch.tensor(recipe.averaging), (1 + step) / (10 + step))
