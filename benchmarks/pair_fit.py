@@ -36,6 +36,7 @@ from likewise.matching import matched_accuracy
 from likewise.networks import MLP
 from likewise.pair_batches import PairSchedule, forward_in_pieces
 from likewise.pairs import Pairs
+from likewise.shared_pairs import shared_batch
 
 N_CLASSES, N_FEATURES = 10, 64
 RATES = (0.8, 0.1)  # P(same | one class), P(same | two classes)
@@ -111,14 +112,17 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     network = MLP(N_FEATURES, N_CLASSES)
     rng = np.random.default_rng(options.seed)
     judgements, forwards, seconds = 0, 0, 0.0
+    batch = options.batch or shared_batch(options.judgements, options.items)
+    processor = time.process_time()
     for _ in range(options.epochs):
-        batches = shared_batches(pairs, options.batch, rng)
+        batches = shared_batches(pairs, batch, rng)
         done = train(network, x, batches, forward_in_pieces, options.rate)
         judgements, forwards, seconds = (
             judgements + done[0],
             forwards + done[1],
             seconds + done[2],
         )
+    processor = time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     with torch.no_grad():
         predicted = network(x[:100_000]).argmax(dim=1).numpy()
@@ -127,7 +131,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "judgements": options.judgements,
         "epochs": options.epochs,
         "judgements_per_second": round(judgements / seconds),
+        "judgements_per_processor_second": round(judgements / processor),
         "judgements_per_forward": round(judgements / forwards, 3),
+        "batch": batch,
         "seconds": round(seconds, 2),
         "accuracy": round(float(matched_accuracy(predicted, y[:100_000])), 4),
         "peak_bytes": peak,
@@ -161,7 +167,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--items", type=int, default=1_000_000)
     parser.add_argument("--judgements", type=int, default=10_000_000)
-    parser.add_argument("--batch", type=int, default=150_000)
+    parser.add_argument("--batch", type=int, default=0, help="judgements; 0: as fit chooses")
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rate", type=float, default=3e-3)
@@ -179,7 +185,9 @@ def main() -> None:
     growth = (full["peak_bytes"] - less["peak_bytes"]) / (full["judgements"] - less["judgements"])
     print(
         f"{full['judgements']:,} judgements about {full['items']:,} items: "
-        f"{full['judgements_per_second']:,} a second, {full['judgements_per_forward']} a forward, "
+        f"{full['judgements_per_second']:,} a second "
+        f"({full['judgements_per_processor_second']:,} a second of one processor), "
+        f"{full['judgements_per_forward']} a forward, "
         f"{full['ratio']} times the usual {full['usual_per_second']:,}; accuracy "
         f"{full['accuracy']:.3f} after {full['epochs']} epochs; memory grows by {growth:.1f} bytes "
         "a judgement"

@@ -90,7 +90,7 @@ def test_few_judgements_come_in_random_batches(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("judgements", "items", "expected"),
-    [(10**7, 10**6, 196_000), (10**8, 10**6, 22_000), (10**6, 10**6, 167_000), (10**6, 100, 1024)],
+    [(10**7, 10**6, 333_000), (10**8, 10**6, 39_200), (10**6, 10**6, 167_000), (10**6, 100, 1024)],
 )
 def test_denser_judgements_need_smaller_batches(judgements: int, items: int, expected: int) -> None:
     assert shared_batch(judgements, items) == pytest.approx(expected, rel=0.02)

@@ -21,8 +21,8 @@ from likewise.plane import count_lines
 
 # From so many judgements on, forwarding both items of each is what takes the time on a CPU.
 MANY_JUDGEMENTS = 500_000
-# How many judgements a forwarded item should serve: about what they cost besides.
-PER_FORWARD = 1.5
+# How many judgements a forwarded item should serve: forwarding then costs little more than they do.
+PER_FORWARD = 2.0
 MIN_BATCH = 1024
 
 
