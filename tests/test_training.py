@@ -36,6 +36,7 @@ VARIANTS = {
     "warm-up": QUICK.with_(warmup=0.2),
     "mixup": QUICK.with_(mixup=0.5),
     "teacher": QUICK.with_(teacher_from=0.5),
+    "calibrated teacher": QUICK.with_(mixup=0.5, teacher_from=0.3, teacher_temperature=None),
     "mixup and teacher": QUICK.with_(mixup=0.5, teacher_from=0.3, teacher_temperature=(1.0, 0.5)),
 }
 every_variant = pytest.mark.parametrize("recipe", VARIANTS.values(), ids=VARIANTS)
@@ -449,3 +450,9 @@ def test_noise_reaches_the_problem():
     """The fixture itself: a wrong fixture would make every test above meaningless."""
     _, y = blobs()
     assert 0.15 < (noisy(y, 0.3) != y).mean() < 0.45
+
+
+def test_a_calibrated_teacher_takes_the_temperature_of_the_held_out_items():
+    run = joint_run(VARIANTS["calibrated teacher"], noise=0.3)
+    run.objective.temperature.fill_(0.25)
+    assert float(run._teacher_temperature()) == 0.25

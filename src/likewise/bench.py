@@ -116,6 +116,11 @@ def lanes_rate(
     for run in runs:
         with run.on_stream():
             run.begin_epoch()
+    return rate_of(runs, seconds)
+
+
+def rate_of(runs: list[TrainingRun], seconds: float) -> float:
+    """Images a second of runs side by side, whose epochs have begun."""
     steps = runs[0].steps_per_epoch
 
     def epoch() -> None:
@@ -127,8 +132,7 @@ def lanes_rate(
                 with run.on_stream():
                     run.step()
 
-    rounds = _rounds(epoch, seconds)
-    return rounds * steps * runs[0].batch * lanes
+    return _rounds(epoch, seconds) * steps * sum(run.batch for run in runs)
 
 
 class _Images(Dataset[tuple[Tensor, int]]):

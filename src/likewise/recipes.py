@@ -17,7 +17,9 @@ class Recipe:
     the epochs); "cosine" goes to zero; both after ``warmup`` (a fraction too). ``averaging`` is
     the decay of the averaged weights (0: none). ``shift`` moves images by up to that many pixels,
     reflected; ``flip`` mirrors them. ``mixup`` is the Beta parameter (0: none). The teacher (joint
-    objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`.
+    objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`. Its
+    ``teacher_temperature`` goes from the first to the second number; None takes the temperature
+    that suits held-out judgements best, as it is estimated along the way.
     ``nonfinite`` says what a batch with a loss or gradient that is not finite does: "stop", or
     "skip" it and count.
     With ``starts`` > 1 a pairwise method begins that often, for ``start_share`` of the epochs, and
@@ -41,7 +43,7 @@ class Recipe:
     flip: bool = False
     mixup: float = 0.0
     teacher_from: float | None = None
-    teacher_temperature: tuple[float, float] = (1.0, 1.0)
+    teacher_temperature: tuple[float, float] | None = (1.0, 1.0)
     balance: float = 0.0
     starts: int = 1
     start_share: float = 0.1
@@ -50,7 +52,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
-        object.__setattr__(self, "teacher_temperature", tuple(self.teacher_temperature))
+        if self.teacher_temperature is not None:
+            object.__setattr__(self, "teacher_temperature", tuple(self.teacher_temperature))
         if self.high_noise is not None:  # tuples, as above: JSON makes lists of them
             changes = {
                 k: tuple(v) if isinstance(v, list) else v for k, v in self.high_noise.items()

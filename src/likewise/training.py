@@ -315,13 +315,18 @@ class TrainingRun:
         """(n, C) the averaged network's posterior of the class, on another crop."""
         assert self.averaged is not None
         assert isinstance(self.objective, PerceivedClasses)
-        early, late = self.recipe.teacher_temperature
-        start = round((self.recipe.teacher_from or 0.0) * self.recipe.epochs) * self.steps_per_epoch
-        done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
-        temperature = early + (late - early) * done
+        temperature = self._teacher_temperature()
         with torch.no_grad():
             logits = self._outputs(self._teacher, self._crop(plan, index, view=1), len(index))
             return self.objective.class_posterior(logits, rows, temperature)
+
+    def _teacher_temperature(self) -> Tensor:
+        if self.recipe.teacher_temperature is None:
+            return self.objective.tensors()["temperature"]
+        early, late = self.recipe.teacher_temperature
+        start = round((self.recipe.teacher_from or 0.0) * self.recipe.epochs) * self.steps_per_epoch
+        done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
+        return early + (late - early) * done
 
     def _crop(self, plan: EpochPlan, index: Tensor, view: int) -> Tensor:
         """The items of a batch that this process forwards, moved as planned."""
