@@ -60,8 +60,10 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
             magic = file.read(4)
             if len(magic) < 4 or magic[:3] != b"\0\0\x08" or not 1 <= magic[3] <= 4:
                 raise InputError(f"{path} is not an idx file of bytes (its first bytes are wrong).")
-            shape = tuple(int(n) for n in np.frombuffer(file.read(4 * magic[3]), ">u4"))
-            size = int(np.prod(shape, dtype=np.float64)) if len(shape) == magic[3] else -1
+            header = file.read(4 * magic[3])
+            whole = len(header) == 4 * magic[3]
+            shape = tuple(int(n) for n in np.frombuffer(header, ">u4")) if whole else ()
+            size = int(np.prod(shape, dtype=np.float64)) if whole else -1
             if not 0 <= size < 2**31:
                 raise InputError(f"{path} is not an idx file: its header makes no sense.")
             body = file.read(size + 1)

@@ -132,12 +132,12 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA busy_timeout = 5000")
         ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         version = connection.execute("PRAGMA user_version").fetchone()[0]
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
     except sqlite3.Error as error:
         raise InputError(f"{path} is not a database that can be read: {error}.") from error
     if not ours:
         # A database whose tables are still in the making has neither mark nor content.
-        empty = version == 0 and connection.execute("PRAGMA page_count").fetchone()[0] <= 1
-        if not empty:
+        if version != 0 or pages > 1:
             connection.close()
             raise InputError(f"{path} is a database, but not one of judgements; name another file.")
     if version > VERSION:
