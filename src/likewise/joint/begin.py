@@ -12,6 +12,7 @@ from torch import Tensor
 
 from likewise.channels import Channel, ExactChannel
 from likewise.graph import contract
+from likewise.joint.choice import with_confusions
 from likewise.joint.em import Options, State, first_targets, run_em
 from likewise.joint.heads import Head
 from likewise.joint.problem import JointProblem
@@ -46,26 +47,42 @@ def fit_exact(problem: JointProblem) -> tuple[State, Head]:
     return state, head
 
 
-def begin(problem: JointProblem, channel: Channel) -> Begun:
-    """A first posterior of z (N, C) and the channel refitted to it, from the best start."""
+def begin(problem: JointProblem, channel: Channel) -> list[Begun]:
+    """First posteriors of z (N, C), each with the channel refitted to it, worth going on from."""
     begun = [start(problem, channel) for start in promising_starts(problem)]
-    if len(begun) == 1:
-        return begun[0]
-    trial = replace(problem.options, rounds=TRIAL_ROUNDS)
-    states = [_em(problem, head, b, trial) for b in begun for head in problem.heads(b[0])[:1]]
-    best = max(states, key=lambda state: state.evidence)
-    return best.targets.perceived, best.channel
+    if problem.features is not None:  # rounds are cheap: judge the starts by where they lead
+        return begun + [_with_confusions(problem, one) for one in begun]
+    if len(begun) > 1:
+        trial = replace(problem.options, rounds=TRIAL_ROUNDS)
+        states = [_em(problem, problem.network_head(), one, trial) for one in begun]
+        best = max(states, key=lambda state: state.evidence)
+        begun = [(best.targets.perceived, best.channel)]
+    return begun
 
 
-def fit_begun(problem: JointProblem, begun: Begun) -> tuple[State, Head]:
-    """EM with each head from one first guess; the one of highest joint evidence."""
-    fits = []
-    for head in problem.heads(begun[0]):
-        options = problem.options
-        if problem.features is not None:
-            options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
-        fits.append((_em(problem, head, begun, options), head))
+def fit_begun(problem: JointProblem, begun: list[Begun]) -> tuple[State, Head]:
+    """EM with each head from each first guess; the one of highest joint evidence."""
+    options = problem.options
+    if problem.features is not None:
+        options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
+    fits = [
+        (_em(problem, head, one, options), head) for one in begun for head in problem.heads(one[0])
+    ]
     return max(fits, key=lambda fit: fit[0].evidence)
+
+
+def _with_confusions(problem: JointProblem, begun: Begun) -> Begun:
+    """The same guess once people may confuse some classes more than others."""
+    belief, channel = begun
+    full = with_confusions(channel, problem.n_classes)
+    posterior = Posterior(torch.log(belief.clamp_min(1e-6)), 0.0, 0, False)
+    full = full.update(edge_statistics(posterior, problem.graph, full))
+    flat = torch.zeros_like(belief)
+    posterior = infer(0.3 * posterior.log_belief, problem.graph, full, iterations=20)
+    for _ in range(10):
+        posterior = infer(flat, problem.graph, full, iterations=10, start=posterior)
+        full = full.update(edge_statistics(posterior, problem.graph, full))
+    return posterior.belief, full
 
 
 def promising_starts(problem: JointProblem) -> list[Start]:

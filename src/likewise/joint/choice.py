@@ -30,6 +30,15 @@ class Comparison:
     log_likelihood: dict[str, float]
 
 
+def with_confusions(channel: Channel, n_classes: int) -> Channel:
+    """The same channel with a (C, C) table in place of two rates."""
+    if isinstance(channel, AnnotatorChannel) and channel.two_rate:
+        return channel.with_classes(n_classes)
+    if isinstance(channel, RateChannel):
+        return ConfusionChannel.from_rates(channel.a, channel.b, n_classes)
+    return channel
+
+
 def redundant(merged: Contraction, graph: Graph) -> int:
     """How many "same" judgements join what was joined already: each is a test of consistency."""
     return int(graph.same.sum()) - (graph.n_items - merged.graph.n_items)

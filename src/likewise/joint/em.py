@@ -135,7 +135,7 @@ def _round(
     classes = class_posterior(log_g, transition, judged)
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
-    evidence = posterior.evidence + head.feature_evidence(classes)
+    evidence = posterior.evidence + head.own_evidence(classes, transition)
     return State(renewed, transition, channel, log_g, posterior, evidence, temperature)
 
 

@@ -15,7 +15,13 @@ from likewise.channels import Channel, ConfusionChannel, RateChannel
 from likewise.errors import InputError
 from likewise.graph import contract
 from likewise.joint.begin import Begun, begin, fit_begun, fit_exact
-from likewise.joint.choice import ENOUGH_TESTS, candidates, compare_channels, redundant
+from likewise.joint.choice import (
+    ENOUGH_TESTS,
+    candidates,
+    compare_channels,
+    redundant,
+    with_confusions,
+)
 from likewise.joint.em import Options, State
 from likewise.joint.heads import Head, log_perceived
 from likewise.joint.people import annotator_table
@@ -111,12 +117,13 @@ def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
         problem = problem.with_transition(nearly_identity(problem.n_classes))
     begun = _begin(problem, by_annotator=kind == "annotator")
     if kind == "confusion":
-        rates = _as_rates(begun[1])
-        begun = begun[0], ConfusionChannel.from_rates(rates.a, rates.b, problem.n_classes)
+        begun = [(belief, with_confusions(found, problem.n_classes)) for belief, found in begun]
+    elif kind in ("judgement", "both"):
+        begun = [one for one in begun if one[1].two_rate]
     return _Fit(*fit_begun(problem, begun), why)
 
 
-def _begin(problem: JointProblem, by_annotator: bool) -> Begun:
+def _begin(problem: JointProblem, by_annotator: bool) -> list[Begun]:
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
     channel: Channel = RateChannel(moments.a, moments.b)
     if by_annotator:
@@ -136,14 +143,15 @@ def _fit_auto(problem: JointProblem) -> _Fit:
     state, head = fit_begun(problem, begun)
     if merged.contradictions == 0:  # too few tests to tell: both ways, and compare
         exact = _Fit(*fit_exact(problem), "", counts)
-        if exact.state.evidence > state.evidence - head.feature_evidence(state.targets.classes):
-            why = f"class: evidence {exact.state.evidence:.1f}, {state.evidence:.1f} with slips"
+        slipping = state.posterior.evidence
+        if exact.state.evidence > slipping:
+            why = f"class: evidence {exact.state.evidence:.1f}, {slipping:.1f} with slips"
             return replace(exact, choice=why)
     return _fit_best_channel(problem, begun, state, head, counts)
 
 
 def _fit_best_channel(
-    problem: JointProblem, begun: Begun, state: State, head: Head, counts: dict[str, float]
+    problem: JointProblem, begun: list[Begun], state: State, head: Head, counts: dict[str, float]
 ) -> _Fit:
     """Compare channels under the first fit's f; where another one wins, fit again with it."""
     options = candidates(
@@ -152,8 +160,10 @@ def _fit_best_channel(
     log_f = log_perceived(state.log_g, state.transition)
     best = compare_channels(log_f, problem.graph, options, problem.generator)
     if _kind(best.channel) != _kind(state.channel):
-        again = begun[0] if problem.features is not None else state.targets.perceived
-        state, head = fit_begun(problem, (again, best.channel))
+        guesses = [belief for belief, _ in begun]
+        if problem.features is None:
+            guesses = [state.targets.perceived]
+        state, head = fit_begun(problem, [(guess, best.channel) for guess in guesses])
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen
@@ -169,6 +179,12 @@ def _as_rates(channel: Channel) -> RateChannel:
     if isinstance(channel, AnnotatorChannel):
         a, b = channel.rates().mean(0).tolist()
         return RateChannel(a, b)
+    if isinstance(channel, ConfusionChannel):
+        same = channel.p_same.diagonal().mean()
+        different = (channel.p_same.sum() - channel.p_same.trace()) / (
+            channel.p_same.numel() - len(channel.p_same)
+        )
+        return RateChannel(float(same), float(different))
     return RateChannel()
 
 

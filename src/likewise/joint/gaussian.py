@@ -60,6 +60,8 @@ class Features:
 # The density of features counts half against the judgements: even their independent directions
 # are not Gaussian. Crowds made by hand, of both kinds of failure, were told apart from .25 to 1.
 DENSITY_WEIGHT = 0.5
+# People mostly see what is there: as if so many items a class had been seen for what they are.
+SEEN_RIGHTLY = 50.0
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,10 @@ class GaussianHead:
             return (1.0,)
         return (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 
-    def feature_evidence(self, classes: Tensor) -> float:
-        return DENSITY_WEIGHT * self.features.log_density(classes, self.dimensions)
+    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
+        density = self.features.log_density(classes, self.dimensions)
+        rightly = float(torch.log(transition.diagonal().clamp_min(1e-6)).sum())
+        return DENSITY_WEIGHT * density + SEEN_RIGHTLY * rightly
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator

@@ -46,8 +46,8 @@ class Head(Protocol):
     def temperatures(self) -> tuple[float, ...]:
         """By what EM may divide this head's logits, to mend its confidence."""
 
-    def feature_evidence(self, classes: Tensor) -> float:
-        """Log density of the features given the classes (N, C); 0 where a head models none."""
+    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
+        """What speaks for classes (N, C) and T beside the judgements; 0 where a head knows none."""
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
@@ -91,7 +91,7 @@ class NetworkHead:
     def temperatures(self) -> tuple[float, ...]:
         return (0.4, 0.55, 0.75, 1.0, 1.35)
 
-    def feature_evidence(self, classes: Tensor) -> float:
+    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
         return 0.0
 
     def crossfit(
