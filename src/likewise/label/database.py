@@ -135,11 +135,10 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
     except sqlite3.Error as error:
         raise InputError(f"{path} is not a database that can be read: {error}.") from error
-    if not ours:
-        # A database whose tables are still in the making has neither mark nor content.
-        if version != 0 or pages > 1:
-            connection.close()
-            raise InputError(f"{path} is a database, but not one of judgements; name another file.")
+    # A database whose tables are still in the making has neither mark nor content.
+    if not ours and (version != 0 or pages > 1):
+        connection.close()
+        raise InputError(f"{path} is a database, but not one of judgements; name another file.")
     if version > VERSION:
         connection.close()
         raise InputError(
