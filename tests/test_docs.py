@@ -16,6 +16,12 @@ from docs_pages import DOCS, ROOT, blocks_of, data_folder, inside, run_page
 # Run by other tests, with what their pages need.
 ELSEWHERE = {"label.md": "tests/test_label_docs.py runs it against a real database"}
 PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)
+
+
+def needs_data(path: Path) -> bool:
+    return any(block.needs for block in blocks_of(path.read_text(encoding="utf-8")))
+
+
 SLOW = {"crowd", "suggestion"}  # fits by EM
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -25,7 +31,13 @@ def words_of(line: str) -> list[str]:
     return re.findall(r"[A-Za-z]{2,}", line)
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if needs_data(path) else [])
+        for path in PAGES
+    ],
+)
 def test_every_block_runs_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
     blocks = blocks_of(path.read_text(encoding="utf-8"))
     needed = [block.needs for block in blocks if block.needs]
@@ -40,6 +52,26 @@ def test_every_block_runs_and_prints_what_the_page_says(path: Path, tmp_path: Pa
     missing = [name for name in needed if data_folder(name) is None]
     if missing:
         pytest.skip(f"the rest of {path.name} needs the data set {', '.join(missing)}")
+
+
+def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- not run: would fail -->\n```python\n1 / 0\n```\n"
+        '```csv title="few.csv"\na,b\n```\n'
+        '```python\nx = open("few.csv").read()\nprint(x)\n```\n<!-- output -->\n```text\n?\n```\n'
+    )
+    with inside(tmp_path):
+        assert [output for _, output in run_page(page)] == ["a,b\n"]
+        page.write_text("```python\nx = 1\n```\n```python\nassert x == 2\n```\n")
+        with pytest.raises(AssertionError):
+            list(run_page(page))
+        page.write_text("```bash\nlikewise describe nowhere.csv\n```\n")
+        with pytest.raises(AssertionError, match="status 2"):
+            list(run_page(page))
+        page.write_text("```bash\nrm -r /nowhere\n```\n")
+        with pytest.raises(AssertionError, match="mark the block"):
+            list(run_page(page))
 
 
 def test_what_is_not_run_says_why() -> None:

@@ -227,6 +227,15 @@ def test_warnings_are_in_words(run: Run) -> None:
     assert "differ by 35 points" in words
 
 
+def test_it_says_when_the_number_of_classes_was_found(run: Run) -> None:
+    from dataclasses import replace
+
+    contents = read_contents(run)
+    assert findings.choice(contents) == "mcl: as asked"
+    found = replace(contents, config={"parameters": {"n_classes": "auto"}})
+    assert findings.choice(found).endswith("the number of classes was read off the judgements")
+
+
 def test_mistaken_share_weighs_classes_by_size(run: Run) -> None:
     from dataclasses import replace
 

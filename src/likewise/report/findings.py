@@ -42,6 +42,15 @@ def headline(contents: Contents) -> str:
     )
 
 
+def choice(contents: Contents) -> str:
+    """How the result came to be chosen: by the method, and the number of classes."""
+    words = str(contents.metrics.get("choice") or "")
+    asked = contents.config.get("parameters")
+    if isinstance(asked, dict) and asked.get("n_classes") == "auto":
+        words = f"{words}; the number of classes was read off the judgements"
+    return words.strip("; ")
+
+
 def tiles(contents: Contents) -> list[Tile]:
     """The figures at a glance."""
     confident = float((contents.confidence >= SURE).mean())

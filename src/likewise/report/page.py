@@ -104,6 +104,7 @@ def context(contents: Contents, folder: str | Path | None = None) -> dict[str, A
         "d": contents.judgements,
         "sections": [s for s in SECTIONS if s[0] != "truth" or found is not None],
         "headline": findings.headline(contents),
+        "choice": findings.choice(contents),
         "tiles": findings.tiles(contents),
         "warnings": findings.warnings(contents),
         "mistaken": findings.mistaken_share(contents),
