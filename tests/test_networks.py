@@ -64,7 +64,7 @@ def test_images_may_be_too_small(name, smallest):
 
 
 def test_an_unknown_name_lists_the_known():
-    with pytest.raises(InputError, match=r"no network 'lenett'; choose from mlp, linear, lenet"):
+    with pytest.raises(InputError, match=r"no network 'lenett'; choose from mlp, linear"):
         build_network("lenett", (1, 28, 28), 3)
 
 
