@@ -64,6 +64,13 @@ mutate: $(INSTALLED)  ## would the tests notice a mistake? (some minutes)
 audit: $(INSTALLED)  ## known vulnerabilities in the pinned dependencies
 	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
 
+.PHONY: lock
+lock: $(INSTALLED)  ## requirements.lock anew: the same versions, with the hashes of their files
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev -c constraints.txt --generate-hashes \
+	  --universal --python-version 3.11.5 --no-emit-index-url --no-emit-find-links --no-annotate \
+	  --custom-compile-command "make lock" --quiet -o requirements.lock
+
 .PHONY: docs
 docs: $(INSTALLED)  ## the documentation, in site/
 	$(BIN)/mkdocs build --strict

@@ -1,0 +1,150 @@
+"""What is shipped: the wheel and the source archive install and work alone; versions are pinned."""
+
+from __future__ import annotations
+
+import os
+import py_compile
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "likewise"
+OTHERS = ("3.12", "3.13")
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "pyproject.toml").is_file(), reason="the tests run away from the repository"
+)
+
+
+def pins(path: Path) -> dict[str, str]:
+    """Name -> version of every ``name==version`` line."""
+    found = re.findall(r"^([\w.-]+)==([\w.!+]+)", path.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+def test_the_lock_has_the_versions_of_the_constraints() -> None:
+    locked, pinned = pins(ROOT / "requirements.lock"), pins(ROOT / "constraints.txt")
+    other = {n: (v, locked[n]) for n, v in pinned.items() if n in locked and locked[n] != v}
+    assert other == {}
+    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for requirement in wanted["dependencies"]:
+        assert re.match(r"[\w.-]+", requirement).group().lower() in locked  # type: ignore[union-attr]
+
+
+def test_every_locked_version_has_hashes_and_names_no_place() -> None:
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    assert " @ " not in text
+    for entry in re.split(r"\n(?=[a-z])", text)[1:]:
+        assert "--hash=sha256:" in entry, entry.splitlines()[0]
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (PACKAGE / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("version", OTHERS)
+def test_other_pythons_can_read_every_file(version: str, tmp_path: Path) -> None:
+    python = _from_pyenv(version) or shutil.which(f"python{version}")
+    if python is None:
+        pytest.skip(f"there is no Python {version} here")
+    files = [str(path) for path in sorted(PACKAGE.rglob("*.py"))]
+    code = (
+        "import pathlib, sys\n"
+        "for f in sys.argv[1:]: compile(pathlib.Path(f).read_text('utf-8'), f, 'exec')"
+    )
+    subprocess.run([python, "-W", "error", "-c", code, *files], check=True, cwd=tmp_path)
+
+
+def _from_pyenv(version: str) -> str | None:
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = sorted(root.glob(f"{version}.*/bin/python"))
+    return str(found[-1]) if found else None
+
+
+def test_every_file_compiles_without_warnings(tmp_path: Path) -> None:
+    for path in PACKAGE.rglob("*.py"):
+        py_compile.compile(str(path), cfile=str(tmp_path / "out.pyc"), doraise=True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the source archive, built from a copy of the tracked files."""
+    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    for name in ("src", "pyproject.toml", "README.md", "LICENSE"):
+        origin = ROOT / name
+        copy = shutil.copytree if origin.is_dir() else shutil.copy
+        copy(origin, source / name)
+    for info in source.rglob("*.egg-info"):
+        shutil.rmtree(info)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+    return out
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"likewise"}
+    there = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
+    expected = {
+        f"likewise/{path.relative_to(PACKAGE).as_posix()}"
+        for path in PACKAGE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert there == expected
+
+
+@pytest.mark.slow
+def test_the_source_archive_has_what_a_build_needs(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    assert {"pyproject.toml", "LICENSE", "README.md", "src/likewise/py.typed"} <= names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["*.whl", "*.tar.gz"])
+def test_it_installs_and_works_in_a_clean_environment(
+    built: Path, tmp_path: Path, kind: str
+) -> None:
+    """In a new environment that sees the dependencies of this one, but not this checkout."""
+    (archive,) = built.glob(kind)
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    python, home = venv / "bin" / "python", tmp_path / "home"
+    home.mkdir()
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    environment = {**os.environ, "HOME": str(home)}
+    environment.pop("PYTHONPATH", None)
+    if kind == "*.tar.gz":  # which is built once more: with the setuptools of this environment
+        environment["PYTHONPATH"] = _site_packages()
+    subprocess.run([*install, str(archive)], check=True, env=environment)
+    environment["PYTHONPATH"] = _site_packages()
+    where = subprocess.run(
+        [str(python), "-c", "import likewise; print(likewise.__file__)"],
+        check=True, env=environment, capture_output=True, text=True, cwd=tmp_path,
+    ).stdout  # fmt: skip
+    assert str(venv) in where
+    out = tmp_path / "data"
+    for line in ("--version", f"simulate --out {out} --per-item 5", f"describe {out}/pairs.csv"):
+        command = [str(venv / "bin" / "likewise"), *line.split()]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def _site_packages() -> str:
+    import numpy
+
+    return str(Path(numpy.__file__).parents[1])
