@@ -54,6 +54,7 @@ epochs = 6
 [joint]
 epochs = 8
 """
+SAID = Path(tempfile.gettempdir()) / f"kill_resume.{os.getpid()}.txt"  # by the last command
 # What may differ between two runs that are the same: the clock, and what was resumed.
 VOLATILE = ("seconds", "date", "commit")
 
@@ -77,9 +78,9 @@ def run_command(arguments: Sequence[str], kill_after: float | None = None) -> in
     """
     child = os.fork()
     if child == 0:
-        quiet = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
+        told = os.open(SAID, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(told, 1)
+        os.dup2(told, 2)
         os._exit(cli.run(list(arguments)))
     if kill_after is None:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -133,7 +134,7 @@ def fit_fingerprint(folder: Path) -> str:
 def table_fingerprint(folder: Path) -> str:
     """A digest of everything that a table's cells came to, less the time it took."""
     seal = hashlib.sha256()
-    for path in sorted((folder / "runs" / "killed").rglob("*")):
+    for path in sorted((folder / "runs" / "killed").rglob("[!.]*")):
         if path.name == "result.json":
             result = json.loads(path.read_text())
             kept = {k: v for k, v in result.items() if k not in VOLATILE}
@@ -194,7 +195,7 @@ def kill_once(
             status = run_command(work.again)
             equal = status == 0 and work.fingerprint(work.folder) == expected
             torn += torn_files(work.folder)
-            return {
+            row = {
                 "work": work.name,
                 "killed_after": round(after, 3),
                 "checkpoints": left,
@@ -202,6 +203,7 @@ def kill_once(
                 "resumed": status == 0,
                 "equal": equal,
             }
+            return row if equal else row | {"said": SAID.read_text()[-500:]}
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
@@ -237,6 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
             rows.append(row)
             print(f"{number:3d} {json.dumps(row)}", flush=True)
     result = summary(rows, {name: seconds for name, (_, seconds) in references.items()})
+    SAID.unlink(missing_ok=True)
     write_json(options.out, result)
     print(json.dumps({k: v for k, v in result.items() if k != "kills"}, indent=2))
     return result

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.atomic import replacing
+from likewise.atomic import replacing
 from likewise.checkpoints import Checkpoints, digest_of
 from likewise.datasets import Dataset
 from likewise.errors import InputError
@@ -70,6 +71,7 @@ def run_table(
     On a GPU cells share it as lanes of one process; on the CPU each takes a process of its own.
     """
     chains = unfinished(settings, out)
+    _forget_finished(settings, chains, out)
     if chains:
         pretrained_body(settings, dataset, out, devices[0])  # once, before workers ask for it
     gpu = devices[0].type == "cuda"
@@ -88,6 +90,20 @@ def run_table(
         _watch(parts, [cell for chain in chains for cell in chain], out, report)
 
 
+def _forget_finished(settings: TableSettings, left: Sequence[Chain], out: Path) -> None:
+    """Remove checkpoints that a kill left behind although the result of their cell was stored."""
+    checkpoints = Checkpoints(_checkpoint_folder(settings, out))
+    unfinished_cells = {cell for chain in left for cell in chain}
+    for chain in plan(settings):
+        for cell in chain:
+            if cell not in unfinished_cells:
+                checkpoints.forget(cell.name)
+
+
+def _checkpoint_folder(settings: TableSettings, out: Path) -> Path:
+    return out / settings.table / "checkpoints"
+
+
 def run_chains(
     chains: Sequence[Chain],
     settings: TableSettings,
@@ -99,7 +115,7 @@ def run_chains(
 ) -> None:
     """Run chains in this process, ``lanes`` of them side by side."""
     checkpoints = Checkpoints(
-        out / settings.table / "checkpoints",
+        _checkpoint_folder(settings, out),
         {
             "dataset": dataset.name,
             "items' digest": digest_of(dataset.train_x),
