@@ -7,8 +7,9 @@ through those rates, Adam. Two ways of making batches do the same work in one ru
   the batch;
 - *usual*: random judgements, both items of each forwarded.
 
-Memory is the peak of a fresh process at two numbers of judgements: what it grows by, divided by
-their difference, against the 9 bytes that a judgement takes (two indices and an answer).
+Memory is the peak of a fresh process that fits for three steps, at as many judgements and at four
+times as many: what it grows by, divided by their difference, against the 9 bytes that a judgement
+takes (two indices and an answer).
 
     python benchmarks/pair_fit.py
 """
@@ -16,6 +17,7 @@ their difference, against the 9 bytes that a judgement takes (two indices and an
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -53,13 +55,16 @@ def make(n_items: int, n_judgements: int, seed: int) -> tuple[Tensor, np.ndarray
     x = rng.standard_normal((n_items, N_FEATURES), dtype=np.float32)
     for k in range(N_CLASSES):
         x[y == k] += centres[k]
-    left = rng.integers(n_items, size=n_judgements, dtype=np.int32)
-    right = rng.integers(n_items - 1, size=n_judgements, dtype=np.int32)
-    right += right >= left
-    a, b = RATES
-    same = rng.random(n_judgements, dtype=np.float32) < np.where(
-        y[left] == y[right], np.float32(a), np.float32(b)
-    )
+    left, right = np.empty((2, n_judgements), np.int32)
+    same = np.empty(n_judgements, bool)
+    for start in range(0, n_judgements, 1 << 20):  # in pieces: only the judgements themselves stay
+        part = slice(start, start + (1 << 20))
+        count = len(same[part])
+        left[part] = rng.integers(n_items, size=count, dtype=np.int32)
+        right[part] = rng.integers(n_items - 1, size=count, dtype=np.int32)
+        right[part] += right[part] >= left[part]
+        p_same = np.where(y[left[part]] == y[right[part]], *RATES)
+        same[part] = rng.random(count) < p_same
     return torch.from_numpy(x), y, Pairs(left, right, same, n_items=n_items)
 
 
@@ -112,10 +117,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     network = MLP(N_FEATURES, N_CLASSES)
     rng = np.random.default_rng(options.seed)
     judgements, forwards, seconds = 0, 0, 0.0
-    batch = options.batch or shared_batch(options.judgements, options.items)
     processor = time.process_time()
     for _ in range(options.epochs):
-        batches = shared_batches(pairs, batch, rng)
+        batches = itertools.islice(shared_batches(pairs, options.batch, rng), options.steps or None)
         done = train(network, x, batches, forward_in_pieces, options.rate)
         judgements, forwards, seconds = (
             judgements + done[0],
@@ -133,12 +137,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "judgements_per_second": round(judgements / seconds),
         "judgements_per_processor_second": round(judgements / processor),
         "judgements_per_forward": round(judgements / forwards, 3),
-        "batch": batch,
+        "batch": options.batch,
         "seconds": round(seconds, 2),
         "accuracy": round(float(matched_accuracy(predicted, y[:100_000])), 4),
         "peak_bytes": peak,
     }
-    if options.compare:
+    if not options.steps:
         usual = usual_batches(pairs, 4096, rng)
         fresh_network = MLP(N_FEATURES, N_CLASSES)
         count, _, took = train(
@@ -149,14 +153,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     return result
 
 
-def fresh(options: argparse.Namespace, judgements: int, compare: bool) -> dict[str, Any]:
-    """The same in a process of its own."""
-    command = [sys.executable, __file__, "--child", "--judgements", str(judgements)]
-    for name in ("items", "batch", "epochs", "threads", "seed", "rate"):
-        command += [f"--{name}", str(getattr(options, name))]
-    done = subprocess.run(
-        [*command, *(["--compare"] if compare else [])], capture_output=True, text=True, check=False
-    )
+def fresh(options: argparse.Namespace, judgements: int, steps: int) -> dict[str, Any]:
+    """The same in a process of its own, with the batches that ``fit`` would choose."""
+    batch = options.batch or shared_batch(judgements, options.items)
+    changes = {"judgements": judgements, "batch": batch, "steps": steps}
+    command = [sys.executable, __file__, "--child"]
+    for name in ("items", "judgements", "batch", "epochs", "steps", "threads", "seed", "rate"):
+        command += [f"--{name}", str(changes.get(name, getattr(options, name)))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)
     result: dict[str, Any] = json.loads(done.stdout)
@@ -172,7 +176,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rate", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compare", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--steps", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("results/pair_fit.json"))
     options = parser.parse_args()
@@ -180,9 +184,10 @@ def main() -> None:
     if options.child:
         print(json.dumps(run(options)))
         return
-    full = fresh(options, options.judgements, compare=True)
-    less = fresh(options, options.judgements // 4, compare=False)
-    growth = (full["peak_bytes"] - less["peak_bytes"]) / (full["judgements"] - less["judgements"])
+    full = fresh(options, options.judgements, steps=0)
+    once, fourfold = (fresh(options, k * options.judgements, steps=3) for k in (1, 4))
+    more = fourfold["judgements"] - once["judgements"]
+    growth = (fourfold["peak_bytes"] - once["peak_bytes"]) / more
     print(
         f"{full['judgements']:,} judgements about {full['items']:,} items: "
         f"{full['judgements_per_second']:,} a second "
@@ -198,7 +203,7 @@ def main() -> None:
         "load": round(os.getloadavg()[0], 2),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "rows": [less, full],
+        "rows": [full, once, fourfold],
         "bytes_per_judgement": round(growth, 2),
     }
     earlier = json.loads(options.out.read_text()) if options.out.exists() else []
