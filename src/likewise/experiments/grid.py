@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from likewise.atomic import replacing
-from likewise.atomic import replacing
 from likewise.checkpoints import Checkpoints, digest_of
 from likewise.datasets import Dataset
 from likewise.errors import InputError
