@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -205,6 +207,43 @@ def test_a_run_that_is_not_whole(tmp_path: Path, missing: str) -> None:
     with pytest.raises(InputError, match="not a whole run"):
         render_report(run.folder, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+def places(value, place=()):
+    """Every place in nested JSON, of lists the first."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:1])
+    for key, part in inner:
+        yield (*place, key)
+        if isinstance(part, dict | list):
+            yield from places(part, (*place, key))
+
+
+def changed(whole: str, place: tuple, odd: object) -> str:
+    content = json.loads(whole)
+    target = content
+    for key in place[:-1]:
+        target = target[key]
+    target[place[-1]] = odd
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("name", ["report.json", "metrics.json", "config.json"])
+def test_a_run_whose_files_were_changed_is_shown_or_refused(run: Run, tmp_path, name) -> None:
+    """Each field in turn is of another kind: the page is right, or there is an InputError."""
+    folder = tmp_path / "run"
+    shutil.copytree(run.folder, folder)
+    whole = (folder / name).read_text()
+    refused = 0
+    odd = cycle([None, "<b onclick=1>", [], -1, {"x": 1}])
+    for place in places(json.loads(whole)):
+        (folder / name).write_text(changed(whole, place, next(odd)))
+        try:
+            text = render_report(folder, tmp_path / "report.html").read_text()
+        except InputError:
+            refused += 1
+        else:
+            assert "<b onclick" not in text
+    assert name == "config.json" or refused > 2
 
 
 def test_warnings_are_in_words(run: Run) -> None:

@@ -106,7 +106,7 @@ def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Cont
     run's items (or for each of the shown ones); None takes the truth that was saved with the run.
     """
     posterior = np.asarray(run.posterior, np.float32)
-    n, n_classes = _shape(run, posterior)
+    n_classes = _number_of_classes(run, posterior)
     metrics = run.metrics
     transition = metrics.get("transition")
     sizes = np.array(metrics.get("sizes") or np.bincount(posterior.argmax(1), minlength=n_classes))
@@ -131,8 +131,7 @@ def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Cont
         thumbnails=run.thumbnails,
         thumbnail_of=run.thumbnail_of,
     )
-    if not len(contents.ids) == len(contents.kept) == len(contents.points) == n:
-        raise InputError(f"the arrays in {run.folder / 'items.npz'} are not of one length.")
+    _check_arrays(contents, run.folder / "items.npz")
     return contents
 
 
@@ -152,13 +151,32 @@ def read_truth(path: Path, run: Run, n_items: int) -> NDArray[np.str_]:
     return np.array([known[str(name)] for name in run.ids], np.str_)
 
 
-def _shape(run: Run, posterior: NDArray[np.float32]) -> tuple[int, int]:
+def _number_of_classes(run: Run, posterior: NDArray[np.float32]) -> int:
     if posterior.ndim != 2 or posterior.shape[1] < 2 or not len(posterior):
         raise InputError(
             f"the posterior in {run.folder / 'items.npz'} has shape {posterior.shape}, where a "
             "row an item and a column a class are expected."
         )
-    return posterior.shape[0], posterior.shape[1]
+    return int(posterior.shape[1])
+
+
+def _check_arrays(contents: Contents, path: Path) -> None:
+    n, n_classes = contents.posterior.shape
+    pictures = contents.thumbnails
+    wrong = {
+        "items in order": contents.kept.shape != (n,) or (np.diff(contents.kept) <= 0).any(),
+        "one id an item": contents.ids.shape != (n,),
+        "one place on the map an item": contents.points.shape != (n, 2),
+        "one true class an item": contents.truth is not None and contents.truth.shape != (n,),
+        "a probability for each class": not np.isfinite(contents.posterior).all(),
+        "one size a class": contents.sizes.shape != (n_classes,) or (contents.sizes < 0).any(),
+        "a square transition matrix": contents.transition is not None
+        and contents.transition.shape != (n_classes, n_classes),
+        "pictures": pictures is not None
+        and (pictures.dtype != np.uint8 or len(pictures) != len(contents.thumbnail_of)),
+    }
+    if found := [what for what, is_wrong in wrong.items() if is_wrong]:
+        raise InputError(f"{path} and the files beside it do not hold {', '.join(found)}.")
 
 
 def _class_names(run: Run, n_classes: int) -> list[str]:

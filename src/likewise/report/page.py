@@ -52,16 +52,23 @@ def render_report(
         item; None takes those saved with the run, if any
     pictures : a folder of images named after the items, where the items themselves are features
     """
-    contents = read_contents(Run.open(run_folder), truth)
-    path = Path(out)
-    write_text(path, render(contents, pictures))
+    run, path = Run.open(run_folder), Path(out)
+    try:
+        page = render(read_contents(run, truth), pictures)
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:
+        raise InputError(  # its files were changed: they may hold anything where numbers should be
+            f"{run.folder} holds something that Likewise does not write there: {e}."
+        ) from e
+    write_text(path, page)
     return path
 
 
 def render(contents: Contents, pictures: str | Path | None = None) -> str:
     """The page as text."""
     try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
         from markupsafe import Markup
     except ImportError as error:
         raise InputError("a report needs jinja2: pip install 'likewise[report]'.") from error
@@ -80,13 +87,17 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
     }
     environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
     script = (FOLDER / "script.js").read_text(encoding="utf-8")
-    return environment.get_template("page.html").render(
-        **context(contents, pictures),
-        style=Markup(stylesheet()),
-        script=Markup(script),
-        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=__version__,
-    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    try:
+        return environment.get_template("page.html").render(
+            **context(contents, pictures),
+            style=Markup(stylesheet()),
+            script=Markup(script),
+            script_hash=f"sha256-{digest}",
+            version=__version__,
+        )
+    except TemplateError as error:
+        raise ValueError(error.message) from error
 
 
 def context(contents: Contents, folder: str | Path | None = None) -> dict[str, Any]:
