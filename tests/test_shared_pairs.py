@@ -94,3 +94,30 @@ def test_few_judgements_come_in_random_batches(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_denser_judgements_need_smaller_batches(judgements: int, items: int, expected: int) -> None:
     assert shared_batch(judgements, items) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_resumed_run_sees_the_batches_it_would_have_seen() -> None:
+    x, _, pairs = blobs(120, 20)
+
+    def start() -> TrainingRun:
+        torch.manual_seed(0)
+        objective = SharedPairwise(PairwiseLoss("mcl"), pairs, pairs, CPU, 100)
+        recipe = Recipe(epochs=4, batch_size=128, lr=1e-2)
+        return TrainingRun(MLP(4, 3, (8,)), x, x, objective, recipe)
+
+    whole = start()
+    whole.train()
+    interrupted = start()
+    for _ in range(2):
+        interrupted.begin_epoch()
+        for _ in range(interrupted.steps_per_epoch):
+            interrupted.step()
+        interrupted.end_epoch()
+    resumed = start()
+    resumed.begin_epoch()
+    resumed.step()  # so that its optimiser has a state to take over
+    resumed.restore(interrupted.snapshot())
+    resumed.epoch = 2
+    resumed.train()
+    for a, b in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=0, rtol=0)
