@@ -7,9 +7,12 @@ side. Beside each, the arithmetic and the bytes of a step against ceilings measu
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from torch.utils.data import DataLoader, Dataset
 from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import functional
+from likewise.atomic import write_json
 from likewise.batches import InputLayer, Model
 from likewise.networks import build_network
 from likewise.noise import symmetric
@@ -84,6 +88,13 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (4, 8)) -> list[dic
             }
         )
     return rows
+
+
+def append_run(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Add a run, with its date and versions, to those that a JSON file holds."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    write_json(path, [*before, {"date": date, "torch": torch.__version__, "rows": rows}])
 
 
 def make_run(

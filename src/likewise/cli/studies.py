@@ -102,18 +102,23 @@ def reproduce(
 def bench(
     gpu: Annotated[bool, typer.Option("--gpu", help="Training speed on a GPU.")] = False,
     seconds: Annotated[float, typer.Option(help="How long each is measured.")] = 2.0,
+    out: Annotated[
+        Path | None, typer.Option(help="A JSON file to append the run to.", show_default=False)
+    ] = None,
     json: Json = False,
 ) -> None:
     """Measure speed as ratios within one run; `make bench` runs the other benchmarks."""
     import torch
 
-    from likewise.bench import bench_gpu
+    from likewise.bench import append_run, bench_gpu
 
     if not gpu:
         raise InputError("say what to measure: --gpu (the CPU benchmarks are run by make bench).")
     if not torch.cuda.is_available():
         raise InputError("--gpu needs a CUDA device, and this machine has none.")
     rows = bench_gpu(seconds)
+    if out is not None:
+        append_run(out, rows)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     emit(
         json, {"rows": rows}, table(None, columns, [[row.get(c) for c in columns] for row in rows])
