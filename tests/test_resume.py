@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from likewise import SimilarityClassifier
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
 from likewise.fitting import Fitted, MethodProgram, Problem, joint_program, mns_program
+from likewise.joint import fit_joint
+from likewise.joint.em import Options
+from likewise.journal import Journal
 from likewise.lanes import named, run_one, run_together
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
@@ -149,3 +153,62 @@ def test_a_classifier_resumes_and_refuses_another_fit(tmp_path: Path) -> None:
     resumed = classifier().fit(items, pairs, checkpoints=tmp_path)
     assert np.array_equal(resumed.predict_proba(items), whole.predict_proba(items))
     assert resumed.history_ == whole.history_
+
+
+class Interrupted(Journal):
+    """A journal of a process that ends after so many steps."""
+
+    lives = 3
+
+    def step(self, compute: Callable[[], Tensor], generator: torch.Generator) -> Tensor:
+        if self.lives == 0:
+            raise Killed
+        self.lives -= 1
+        return super().step(compute, generator)
+
+
+def slipping() -> tuple[NDArray[np.float32], Pairs]:
+    """Judgements that contradict each other, so that the joint objective needs EM."""
+    items, z = blobs(0.1)
+    exact = Pairs.from_labels(z, per_item=30, random_state=0)
+    flipped = np.random.default_rng(3).random(len(exact)) < 0.1
+    return items, Pairs(exact.left, exact.right, exact.same ^ flipped, n_items=len(items))
+
+
+@pytest.mark.parametrize("lives", [1, 3])
+def test_em_goes_on_from_its_journal(tmp_path: Path, lives: int) -> None:
+    items, pairs = slipping()
+    options = Options(rounds=4, epochs=3, final_epochs=3)
+    whole = fit_joint(items, pairs, 4, random_state=0, options=options)
+    checkpoints = Checkpoints(tmp_path, {"data": "these"}, every_seconds=0)
+    journal = Interrupted(checkpoints)
+    journal.lives = lives
+    with pytest.raises(Killed):
+        fit_joint(items, pairs, 4, random_state=0, options=options, journal=journal)
+    assert len(list(tmp_path.iterdir())) == lives
+    resumed = fit_joint(
+        items, pairs, 4, random_state=0, options=options, journal=Journal(checkpoints)
+    )
+    for name, tensor in whole.module.state_dict().items():
+        assert torch.equal(resumed.module.state_dict()[name], tensor)
+    assert np.array_equal(resumed.posterior, whole.posterior)
+    assert resumed.choice == whole.choice
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_journal_stops_being_read_at_its_first_gap(tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def draw() -> Tensor:
+        return torch.rand(3, generator=generator)
+
+    def steps(count: int) -> list[list[float]]:
+        generator.manual_seed(0)
+        journal = Journal(Checkpoints(tmp_path, every_seconds=0))
+        return [journal.step(draw, generator).tolist() for _ in range(count)]
+
+    whole = steps(4)
+    (tmp_path / "step-0001.000000.safetensors").write_bytes(b"damaged")
+    assert steps(4) == whole
+    with pytest.raises(InputError, match="another fit"):
+        Journal(Checkpoints(tmp_path, {"other": 1})).step(draw, generator)

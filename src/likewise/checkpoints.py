@@ -89,7 +89,7 @@ class Checkpoints:
             except DamagedError as error:
                 warnings.warn(f"{error}; trying the one before.", stacklevel=2)
                 continue
-            _check_identity(path, about["identity"], self._identity_of(run))
+            check_identity(path, about["identity"], self._identity_of(run))
             _check_tensors(path, tensors, run)
             going_on = {key: about[key] for key in ("epoch", "history", "adapted", "seconds")}
             run.resume(tensors, **going_on)
@@ -231,7 +231,8 @@ def _is_ours(path: Path) -> bool:
     return path.is_file() and (path.suffix == SUFFIX or path.name.endswith(f"{SUFFIX}.tmp"))
 
 
-def _check_identity(path: Path, made: About, now: About) -> None:
+def check_identity(path: Path, made: About, now: About) -> None:
+    """Refuse a checkpoint of another fit, in a sentence that says what differs."""
     changed = sorted(key for key in made | now if made.get(key) != now.get(key))
     if not changed:
         return

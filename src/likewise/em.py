@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
 from likewise.fitting import Fitted, Problem
 from likewise.joint import fit_joint as fit_judgements
 from likewise.joint.fit import NOISES
+from likewise.journal import Journal
 
 
-def fit_joint(problem: Problem, transition: NDArray[np.float64] | str | None, noise: str) -> Fitted:
+def fit_joint(
+    problem: Problem,
+    transition: NDArray[np.float64] | str | None,
+    noise: str,
+    checkpoints: Checkpoints | None = None,
+) -> Fitted:
     """EM on the judgement graph (`likewise.joint`), told in the words of every method.
 
     Nothing is held out of the items: each is predicted by networks that did not see it. The score
@@ -28,6 +35,7 @@ def fit_joint(problem: Problem, transition: NDArray[np.float64] | str | None, no
         transition=transition,
         random_state=problem.seed,
         device=problem.device,
+        journal=None if checkpoints is None else Journal(checkpoints),
     )
     evidence = [row["evidence"] for row in result.history]
     return Fitted(

@@ -90,8 +90,8 @@ def fit(
         matrix = np.eye(problem.n_classes) if transition is None else given
         return _done(problem, joint_program(problem, matrix), why, progress, checkpoints)
     if method == "joint":
-        return _noisy_joint(problem, transition, noise)
-    return _better_of(problem, transition, noise, anchors, why, progress)
+        return _noisy_joint(problem, transition, noise, checkpoints)
+    return _better_of(problem, transition, noise, anchors, why, progress, checkpoints)
 
 
 def _better_of(
@@ -101,13 +101,14 @@ def _better_of(
     anchors: str | float,
     why: str,
     progress: Report | None,
+    checkpoints: Checkpoints | None,
 ) -> Fitted:
     """The noisy joint objective, unless a pairwise method explains held-out judgements better.
 
     The joint one has seen those judgements, the pairwise one has not: it must be beaten clearly,
     by more than two standard errors, and then something has gone wrong with it.
     """
-    joint = _noisy_joint(problem, transition, noise)
+    joint = _noisy_joint(problem, transition, noise, checkpoints)
     choice = f"joint: {why}; {joint.choice}"
     held_pairs = problem.parts[3]
     if len(held_pairs) < FEWEST_TO_COMPARE or held_pairs.n_same in (0, len(held_pairs)):
@@ -115,7 +116,7 @@ def _better_of(
     recipe = problem.recipe_for(joint=False)
     epochs = min(recipe.epochs, max(5, COMPARED_JUDGEMENTS // len(problem.pairs)))
     brief = replace(problem, recipe=recipe.with_(epochs=epochs))
-    pairwise = run_one(mns_program(brief, anchors, BALANCE), progress)
+    pairwise = run_one(mns_program(brief, anchors, BALANCE), progress, checkpoints)
     gain = held_out_costs(problem, joint.model) - held_out_costs(problem, pairwise.model)
     error = gain.std() / np.sqrt(len(gain))
     if gain.mean() <= 2 * error:
@@ -144,10 +145,15 @@ def held_out_costs(problem: Problem, model: nn.Module, iterations: int = 50) -> 
     return np.asarray(-np.log(np.where(listed.same, same, 1 - same)))
 
 
-def _noisy_joint(problem: Problem, transition: FloatMatrix | str | None, noise: str) -> Fitted:
+def _noisy_joint(
+    problem: Problem,
+    transition: FloatMatrix | str | None,
+    noise: str,
+    checkpoints: Checkpoints | None,
+) -> Fitted:
     from likewise.em import fit_joint
 
-    return fit_joint(problem, transition, noise)
+    return fit_joint(problem, transition, noise, checkpoints)
 
 
 def _done(

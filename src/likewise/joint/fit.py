@@ -25,8 +25,9 @@ from likewise.joint.choice import (
 from likewise.joint.em import Options, State
 from likewise.joint.heads import Head, log_perceived
 from likewise.joint.people import annotator_table
-from likewise.joint.problem import JointProblem, make_problem, nearly_identity
+from likewise.joint.problem import JointProblem, make_problem, nearly_identity, spanning
 from likewise.joint.rates import moment_rates
+from likewise.journal import Journal
 from likewise.pairs import Pairs
 
 Noise = Literal["auto", "class", "judgement", "both", "annotator", "confusion"]
@@ -76,11 +77,13 @@ def fit_joint(
     random_state: int | np.random.Generator | None = None,
     device: str | torch.device = "cpu",
     options: Options | None = None,
+    journal: Journal | None = None,
 ) -> JointResult:
     """Fit a classifier to judgements by their joint likelihood; nothing but them is used.
 
     ``transition``: "estimate", a (C, C) array, or None for no class flips. ``noise="auto"``
-    chooses the channel by consistency and by held-out judgement likelihood, and says why.
+    chooses the channel by consistency and by held-out judgement likelihood, and says why. With a
+    ``journal``, a fit that was cut short goes on.
     """
     if noise not in NOISES:
         raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
@@ -88,12 +91,11 @@ def fit_joint(
         raise InputError("noise='annotator' needs judgements with an annotator column.")
     rng = np.random.default_rng(random_state)
     problem = make_problem(
-        X, pairs, n_classes, network, transition, rng, device, options or Options()
+        *(X, pairs, n_classes, network, transition, rng, device, options or Options()), journal
     )
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state
     module = fit.head.finish(state.targets, state.temperature, problem.generator)
-    names = pairs.annotator_names
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
         module,
@@ -103,7 +105,7 @@ def fit_joint(
         state.targets.classes.cpu().numpy(),
         table,
         state.history,
-        fit.choice,
+        "class: all pairs were judged, and no judgement contradicts" if complete else fit.choice,
         fit.evidence | {"evidence": state.evidence},
     )
 

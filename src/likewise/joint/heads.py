@@ -14,7 +14,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from likewise.joint.bank import make_bank, predict
+from likewise.joint.bank import make_bank
+from likewise.journal import Journal
 
 TINY = 1e-12
 
@@ -56,6 +57,32 @@ class Head(Protocol):
 
     def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
         """One module from items to (n, C) logits of g, fitted to all items."""
+
+
+@dataclass
+class JournaledHead:
+    """A head whose cross-fits are kept, so that a fit that was cut short can go on."""
+
+    head: Head
+    journal: Journal
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return self.head.temperatures
+
+    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
+        return self.head.own_evidence(classes, transition)
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        fitted = self.journal.step(
+            lambda: self.head.crossfit(targets, transition, folds, generator), generator
+        )
+        return fitted.to(targets.perceived.device)
+
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+        return self.head.finish(targets, temperature, generator)
 
 
 def log_perceived(log_g: Tensor, transition: Tensor) -> Tensor:
@@ -104,8 +131,8 @@ class NetworkHead:
         watch = [_Best(targets, transition, items) for items in held]
         for _ in range(self.epochs):
             fit.epoch(targets.perceived, transition)
-            for k, best in enumerate(watch):
-                best.offer(predict(fit.average.network(k), self.items, best.items))
+            for best, log_held in zip(watch, fit.average.predict(self.items, held)):
+                best.offer(log_held)
             if all(best.waited >= self.patience for best in watch):
                 break
         log_g = torch.zeros_like(targets.perceived)

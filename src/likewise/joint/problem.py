@@ -15,7 +15,8 @@ from likewise.errors import InputError
 from likewise.graph import Graph
 from likewise.joint.em import Options
 from likewise.joint.gaussian import Features, GaussianHead
-from likewise.joint.heads import Head, NetworkHead
+from likewise.joint.heads import Head, JournaledHead, NetworkHead
+from likewise.journal import Journal
 from likewise.networks import build_network
 from likewise.noise import check_transition
 from likewise.pairs import Pairs
@@ -39,15 +40,17 @@ class JointProblem:
     rng: np.random.Generator
     generator: torch.Generator
     features: Features | None = field(default=None, repr=False)
+    journal: Journal | None = field(default=None, repr=False)
 
     @property
     def n_annotators(self) -> int:
         names = self.pairs.annotator_names
         return 0 if names is None else len(names)
 
-    def network_head(self) -> NetworkHead:
+    def network_head(self) -> Head:
         epochs, final = self.options.epochs, self.options.final_epochs
-        return NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
+        head = NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
+        return head if self.journal is None else JournaledHead(head, self.journal)
 
     def heads(self, perceived: Tensor) -> list[Head]:
         """The heads to choose from, given a first guess (N, C) of the perceived classes.
@@ -74,6 +77,7 @@ def make_problem(
     rng: np.random.Generator,
     device: str | torch.device,
     options: Options,
+    journal: Journal | None = None,
 ) -> JointProblem:
     """Check what a person handed in, and put it on the device."""
     items = check_items(X)
@@ -110,7 +114,23 @@ def make_problem(
         rng,
         generator,
         Features.of(tensor) if rich else None,
+        journal,
     )
+
+
+def spanning(pairs: Pairs) -> Pairs:
+    """A few judgements that say as much as a complete set does, where a channel is exact.
+
+    A chain through each perceived class, and the first items of the classes all different.
+    """
+    group = pairs.components()
+    order = np.argsort(group, kind="stable")
+    joined = group[order[1:]] == group[order[:-1]]
+    first = order[np.append(True, ~joined)]
+    i, j = np.triu_indices(len(first), 1)
+    left = np.concatenate([order[:-1][joined], first[i]])
+    right = np.concatenate([order[1:][joined], first[j]])
+    return Pairs(left, right, np.arange(len(left)) < joined.sum(), n_items=pairs.n_items)
 
 
 def nearly_identity(n_classes: int) -> Tensor:
