@@ -186,16 +186,6 @@ def test_said_same_goes_through_transition_and_channel(
     assert evidence.said_same(noisy, g, pairs)[0] == pytest.approx(0.2 + 0.7 * expected)
 
 
-def test_the_map_keeps_the_two_main_directions() -> None:
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(500, 6)) * np.array([1, 9, 1, 1, 4, 1])
-    flat = evidence.main_directions(points.astype(np.float32))
-    assert abs(np.corrcoef(flat[:, 0], points[:, 1])[0, 1]) > 0.99
-    assert abs(np.corrcoef(flat[:, 1], points[:, 4])[0, 1]) > 0.99
-    narrow = evidence.main_directions(points[:, :1].astype(np.float32))
-    assert narrow.shape == (500, 2)
-
-
 def test_a_run_or_its_model_may_be_named(run: Run) -> None:
     assert model_folder(run.folder) == run.model
     assert model_folder(run.model) == run.model

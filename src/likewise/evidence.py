@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from likewise.drawing import random_pairs
 from likewise.fitting import Problem
+from likewise.maps import neighbour_map
 from likewise.pairs import Pairs
 from likewise.suspicion import suspects
 
@@ -39,7 +40,7 @@ class Evidence:
     ----------
     kept : (n,) int64, the kept items' positions among all N, increasing
     posterior : (n, C) float16, g of the kept items
-    map : (n, 2) float32, the kept items' places on a map: the embedding's two main directions
+    map : (n, 2) float32, the kept items' places on a map: neighbours in the embedding
     sizes : (C,) int64, how many of all N items are predicted to be in each class
     thumbnails : (k, h, w) or (k, h, w, 3) uint8, or None where items are no pictures
     thumbnail_of : (k,) int64, positions among all N, increasing
@@ -71,7 +72,7 @@ def collect(
     return Evidence(
         kept=kept,
         posterior=posterior[kept].astype(np.float16),
-        map=main_directions(classifier.transform(items[kept])),
+        map=neighbour_map(classifier.transform(items[kept])),
         sizes=np.bincount(posterior.argmax(axis=1), minlength=posterior.shape[1]),
         thumbnails=thumbnails(items, shown),
         thumbnail_of=shown if items.ndim > 2 else shown[:0],
@@ -154,19 +155,6 @@ def said_same(
         same = (left * right).sum(-1) if channel is None else channel.predict_same(left, right)
         chance[part] = same.numpy()
     return chance.clip(0, 1)
-
-
-def main_directions(embedding: NDArray[np.float32]) -> NDArray[np.float32]:
-    """(n, 2) coordinates of (n, e) points along their two directions of largest spread."""
-    centred = embedding.astype(np.float64) - embedding.mean(axis=0)
-    covariance = centred.T @ centred  # (e, e)
-    _, directions = np.linalg.eigh(covariance)
-    axes = directions[:, ::-1][:, :2]
-    axes = axes * np.where(np.abs(axes).max(0) == axes.max(0), 1, -1)  # a sign that is repeatable
-    flat = centred @ axes
-    if flat.shape[1] < 2:
-        flat = np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
-    return np.asarray(flat, np.float32)
 
 
 def thumbnails(items: NDArray[Any], shown: NDArray[np.int64]) -> NDArray[np.uint8] | None:
