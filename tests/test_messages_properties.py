@@ -426,3 +426,16 @@ def test_a_judgement_of_weight_nothing_says_nothing(method):
     expected = infer(prior, without, channel, method=method)
     torch.testing.assert_close(found.belief, expected.belief)
     assert found.evidence == pytest.approx(expected.evidence, abs=1e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@every_channel
+def test_judgements_in_pieces_change_nothing(method, channel, monkeypatch):
+    graph, prior = loopy_graph(True), log_prior()
+    whole = infer(prior, graph, channel, method=method)
+    monkeypatch.setattr("likewise.graph.CHUNK", 2)
+    pieces = infer(prior, graph, channel, method=method)
+    torch.testing.assert_close(pieces.belief, whole.belief)
+    assert pieces.evidence == pytest.approx(whole.evidence)
+    for read in (equal_probability, edge_statistics):
+        torch.testing.assert_close(read(pieces, graph, channel), read(whole, graph, channel))
