@@ -104,3 +104,19 @@ def test_mistakes_get_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no model folder"):
         export.export_onnx(tmp_path / "nowhere", tmp_path / "model.onnx")
     assert not (tmp_path / "tables").exists()
+
+
+def test_a_network_that_cannot_be_traced_is_said_to_be_one(tmp_path: Path) -> None:
+    class Branching(torch.nn.Linear):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return super().forward(x) if x.sum() > 0 else super().forward(-x)
+
+    _, items = fitted((6,))
+    network = Branching(6, 3)
+    pairs = lw.Pairs.from_labels(np.arange(60) % 3)
+    own = lw.SimilarityClassifier(
+        3, method="mcl", network=network, recipe=QUICK, random_state=0, verbose=False
+    ).fit(items, pairs)
+    with pytest.raises(InputError, match=r"cannot be exported by torch\.export"):
+        export.export_torch(own, tmp_path / "model.pt2")
+    assert list(tmp_path.iterdir()) == []

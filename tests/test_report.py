@@ -372,3 +372,65 @@ def test_wilson_interval() -> None:
     low, high = figures.wilson(0.5, 100)
     assert (low, high) == pytest.approx((0.4038, 0.5962), abs=1e-3)
     assert figures.wilson(0.0, 10)[0] == 0.0
+
+
+def test_truth_by_the_items_own_names(tmp_path: Path) -> None:
+    ids = [f"photo {k}" for k in range(150)]
+    run = small_run(tmp_path / "run", ids=ids, with_truth=False)
+    path = tmp_path / "truth.csv"
+    rows = [f"{name},{'odd' if k % 2 else 'even'}" for k, name in enumerate(ids)]
+    path.write_text("item,class\n" + "\n".join(reversed(rows)) + "\n")
+    truth = read_contents(run, path).truth
+    assert truth is not None
+    assert truth[:3].tolist() == ["even", "odd", "even"]
+    path.write_text("item,class\n" + "\n".join(rows[:100]) + "\n")
+    with pytest.raises(InputError, match=r"no class for 50 of 150 items, such as 'photo 100'"):
+        read_contents(run, path)
+
+
+def test_pictures_that_cannot_be_read_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import Image
+
+    from likewise.report import pictures
+
+    run = small_run(tmp_path / "run", features=True, with_truth=False)
+    contents = read_contents(run)
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    (folder / "0.png").write_bytes(b"\x89PNG but no more")
+    for k in (1, 2):
+        Image.new("RGB", (40, 40), (0, 99, 0)).save(folder / f"{k}.png")
+    found = pictures.pictures_of(contents, [0, 1, 2, 3, 1], folder)
+    assert list(found) == [1, 2]
+    monkeypatch.setattr(pictures, "BUDGET", len(found[1]))
+    assert list(pictures.pictures_of(contents, [0, 1, 2], folder)) == [1]
+    monkeypatch.setattr(pictures, "MAX_PIXELS", 100)
+    assert pictures.pictures_of(contents, [1, 2], folder) == {}
+    with pytest.raises(InputError, match="no folder"):
+        pictures.image_files(tmp_path / "nowhere")
+
+
+def test_a_channel_by_classes_is_a_heat_map(run: Run) -> None:
+    from dataclasses import replace
+
+    table = [[0.9, 0.3, 0.1], [0.3, 0.8, 0.2], [0.1, 0.2, 0.7]]
+    contents = replace(read_contents(run), channel={"kind": "confusion", "p_same": table})
+    matrix = tables.channel_matrix(contents)
+    assert matrix is not None
+    assert [cell.text for cell in matrix.rows[1]] == ["30", "80", "20"]
+    assert "depends on both" in findings.channel_words(contents.channel)
+    assert "90% of the time" in findings.channel_words({"kind": "rate", "a": 0.9, "b": 0.2})
+    assert findings.channel_words(None) == ""
+
+
+def test_of_very_many_people_the_best_and_the_worst_are_shown() -> None:
+    names = [f"p{k}" for k in range(700)]
+    shown, left_out = tables.people(
+        {"annotator": names, "reliability": [k / 700 for k in range(700)]}
+    )
+    assert (len(shown), left_out) == (500, 200)
+    assert (shown[0].name, shown[-1].name) == ("p699", "p0")
+    assert shown[0].judgements is None
+    assert tables.people(None) == ([], 0)
