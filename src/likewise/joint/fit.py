@@ -89,6 +89,10 @@ def fit_joint(
         raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
     if noise == "annotator" and pairs.annotator_names is None:
         raise InputError("noise='annotator' needs judgements with an annotator column.")
+    names = pairs.annotator_names
+    complete = pairs.is_complete and noise in ("auto", "class")
+    if complete:  # consistent as it is, a few of its judgements say as much as all
+        pairs, noise = spanning(pairs), "class"
     rng = np.random.default_rng(random_state)
     problem = make_problem(
         *(X, pairs, n_classes, network, transition, rng, device, options or Options()), journal
