@@ -12,6 +12,7 @@ from likewise import SimilarityClassifier
 from likewise.errors import TrainingError
 from likewise.finite import complaint
 from likewise.fitting import Problem, joint_program
+from likewise.lanes import run_one, run_together
 from likewise.misgivings import judged_area
 from likewise.objectives import PerceivedClasses
 from likewise.pairs import Pairs
@@ -160,3 +161,37 @@ def test_the_area_is_that_of_scikit_learn() -> None:
     area, _ = judged_area(p, listed.left, listed.right, listed.same)
     score = (p[listed.left] * p[listed.right]).sum(axis=1)
     assert area == pytest.approx(roc_auc_score(listed.same, score))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), "batch_size"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "batch_size"),
+        (RuntimeError("CUDA error: unspecified launch failure\nmore"), "last checkpoint"),
+    ],
+)
+def test_a_device_that_fails_is_said_to(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: TrainingRun) -> None:
+        raise error
+
+    monkeypatch.setattr(TrainingRun, "step", fail)
+    items, labels = blobs()
+    problem = Problem(items, Pairs.from_labels(labels), 3, recipe=RECIPE)
+    with pytest.raises(TrainingError, match=words) as caught:
+        run_one(joint_program(problem))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(TrainingError, match=words):
+        run_together([joint_program(problem)], 1)
+
+
+def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: TrainingRun) -> None:
+        raise RuntimeError("a module of the user's")
+
+    monkeypatch.setattr(TrainingRun, "step", fail)
+    items, labels = blobs()
+    with pytest.raises(RuntimeError, match="of the user's"):
+        run_one(joint_program(Problem(items, Pairs.from_labels(labels), 3, recipe=RECIPE)))

@@ -189,3 +189,16 @@ def test_the_benchmark_notices_torn_files(tmp_path: Path) -> None:
     (tmp_path / "half.csv").write_text("a,b\n1,")
     (tmp_path / "half.safetensors").write_bytes(b"\x10\0\0")
     assert len(module.torn_files(tmp_path)) == 3
+
+
+def test_the_docs_say_what_was_measured() -> None:
+    found = json.loads((ROOT / "results" / "kill_resume.json").read_text())
+    kills = len(found["kills"])
+    expected = (
+        f"{found['fit_kills']} SIGKILLs at random moments of fits and {found['table_kills']} of "
+        f"`reproduce`; {found['resumed']} of {kills} went on, {found['equal']} ended with the "
+        f"files of an uninterrupted run, and {found['torn_files']} torn files were ever visible "
+        f"({found['with_checkpoints']} of the kills came after a checkpoint had been written)."
+    )
+    told = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    assert expected in " ".join(told.split())

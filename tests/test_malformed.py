@@ -125,3 +125,7 @@ def test_the_manifest_lists_every_case_once() -> None:
     assert MANIFEST.read_text(encoding="utf-8").splitlines() == names, (
         "the cases changed: write their names into tests/malformed/manifest.txt"
     )
+    told = (Path(__file__).parents[1] / "docs" / "trust.md").read_text(encoding="utf-8")
+    assert f"**{len(names)} malformed inputs**" in told
+    assert f"{len(CASES)} for readers," in told
+    assert f"{len(REQUESTS)} requests" in told

@@ -9,13 +9,15 @@ small networks leave most of a GPU idle, and their kernels then overlap.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 
 from likewise.checkpoints import Checkpoints
+from likewise.errors import LikewiseError, TrainingError
 from likewise.training import TrainingRun
 
 Result = TypeVar("Result")
@@ -37,14 +39,37 @@ def run_one(
         run = next(program)
         while True:
             run.name = run.name or f"stage-{stage}"
-            if checkpoints is None:
-                run.train(progress)
-            else:
-                checkpoints.resume(run)
-                run.train(progress, checkpoints.after_epoch)
+            with device_errors():
+                if checkpoints is None:
+                    run.train(progress)
+                else:
+                    checkpoints.resume(run)
+                    run.train(progress, checkpoints.after_epoch)
             run, stage = program.send(run), stage + 1
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
+
+
+@contextmanager
+def device_errors() -> Iterator[None]:
+    """A device that fails or is too small, in a sentence that says what to do."""
+    try:
+        yield
+    except LikewiseError:
+        raise
+    except RuntimeError as error:  # PyTorch's errors of memory and of devices are of this kind
+        text = str(error)
+        if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in text:
+            raise TrainingError(
+                "there is too little memory on the device for this training; a smaller "
+                "batch_size or network needs less."
+            ) from error
+        if "CUDA error" in text or "cuDNN error" in text:
+            raise TrainingError(
+                f"the GPU failed ({text.splitlines()[0]}); resuming goes on from the last "
+                "checkpoint."
+            ) from error
+        raise
 
 
 def named(program: Program[Result], names: Iterable[str]) -> Program[Result]:
@@ -109,7 +134,9 @@ def run_together(
     start()
     while active:
         for lane in list(active):
-            if not (lane.run.finished or _advance(lane, checkpoints)):
+            with device_errors():
+                done = lane.run.finished or _advance(lane, checkpoints)
+            if not done:
                 continue
             try:
                 lane.run, lane.stage = lane.program.send(lane.run), lane.stage + 1
