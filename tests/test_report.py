@@ -434,3 +434,27 @@ def test_of_very_many_people_the_best_and_the_worst_are_shown() -> None:
     assert (shown[0].name, shown[-1].name) == ("p699", "p0")
     assert shown[0].judgements is None
     assert tables.people(None) == ([], 0)
+
+
+def test_names_of_any_length_and_script_do_not_swell_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from likewise.report import scatter
+
+    ids = ["狗" * 5000 + str(k) for k in range(150)]
+    run = small_run(tmp_path / "run", name="x" * 5000, ids=ids, features=True)
+    text = render_report(run.folder, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert len(text.encode()) < 1_000_000
+    names = embedded(text)["map"]["names"]
+    assert names[0] == "狗" * 119 + "…"
+    assert scatter.size_in_page(["狗&"]) == len('["狗\\u0026"]'.encode())
+    monkeypatch.setattr(scatter, "MAX_NAMES", 1000)
+    assert scatter.size_in_page(["\udcff"]) == 5
+    assert scatter.pack_map(read_contents(run))["names"] is None
+
+
+def test_file_names_that_are_no_text_are_shown_as_well_as_can_be(tmp_path: Path) -> None:
+    ids = [f"caf\udce9 {k}.jpg" for k in range(150)]
+    run = small_run(tmp_path / "run", ids=ids, features=True)
+    text = render_report(run.folder, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert embedded(text)["map"]["names"][0] == "caf? 0.jpg"

@@ -15,6 +15,7 @@ from likewise.runfiles import read_json
 from likewise.runs import Run
 
 Columns = dict[str, list[Any]]
+LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,11 @@ class Contents:
         counts = confusion(self.predicted, true)
         counts = np.pad(counts, ((0, self.n_classes - len(counts)), (0, 0)))  # (P, Q)
         return _arranged(counts[:, : len(names)], names)
+
+
+def shorten(name: str) -> str:
+    """A name as a page can show it: files may hold names of any length."""
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Contents:
@@ -185,7 +191,7 @@ def _class_names(run: Run, n_classes: int) -> list[str]:
     names = read_json(path).get("classes") if path.is_file() else run.metrics.get("class_names")
     if not isinstance(names, list) or len(names) != n_classes:
         raise InputError(f"{run.folder} does not name the {n_classes} classes of its posterior.")
-    return [f"class {name}" if isinstance(name, int) else str(name) for name in names]
+    return [f"class {name}" if isinstance(name, int) else shorten(str(name)) for name in names]
 
 
 def _truth(run: Run, given: ArrayLike | str | Path | None, n_items: int) -> NDArray[np.str_] | None:

@@ -15,7 +15,7 @@ from likewise.atomic import write_text
 from likewise.errors import InputError
 from likewise.report import figures, findings, tables
 from likewise.report.colours import class_colours, heat_rules
-from likewise.report.contents import Contents, read_contents
+from likewise.report.contents import Contents, read_contents, shorten
 from likewise.report.pictures import pictures_of
 from likewise.report.scatter import pack_map
 from likewise.runs import Run
@@ -61,7 +61,8 @@ def render_report(
         raise InputError(  # its files were changed: they may hold anything where numbers should be
             f"{run.folder} holds something that Likewise does not write there: {e}."
         ) from e
-    write_text(path, page)
+    # A file name that is no UTF-8 reaches us with characters that cannot be written: "?" instead.
+    write_text(path, page.encode("utf-8", "replace").decode("utf-8"))
     return path
 
 
@@ -79,13 +80,9 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "count": count,
-        "percent": percent,
-        "probability": probability,
-        "two": two,
-    }
-    environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "separators": (",", ":")}
+    environment.filters |= {"count": count, "percent": percent, "two": two}
+    environment.filters |= {"probability": probability, "short": shorten}
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     script = (FOLDER / "script.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     try:

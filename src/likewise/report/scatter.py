@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.report.contents import Contents
+from likewise.report.contents import Contents, shorten
 
 GRID = 65_535
-MAX_NAMES = 1_200_000  # characters of item names; longer lists are left out
+MAX_NAMES = 1_300_000  # bytes of item names; a longer list is left out
 
 
 def pack_map(contents: Contents) -> dict[str, Any]:
@@ -50,10 +51,18 @@ def _on_grid(points: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _names(contents: Contents) -> list[str] | None:
-    names = [str(name) for name in contents.ids]
+    names = [shorten(str(name)) for name in contents.ids]
     if names == [str(position) for position in contents.kept]:
         return None
-    return names if sum(map(len, names)) <= MAX_NAMES else None
+    return names if size_in_page(names) <= MAX_NAMES else None
+
+
+def size_in_page(names: list[str]) -> int:
+    """Bytes that names take as JSON in HTML, where some characters are written by their number."""
+    text = json.dumps(names, ensure_ascii=False)
+    return len(text.encode("utf-8", "replace")) + 5 * sum(
+        text.count(character) for character in "<>&'"
+    )
 
 
 def _base64(values: NDArray[Any], dtype: str) -> str:

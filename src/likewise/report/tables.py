@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.report.colours import class_colours, heat_level
-from likewise.report.contents import Columns, Confusion, Contents
+from likewise.report.contents import Columns, Confusion, Contents, shorten
 
 LARGE = 16  # a matrix of more classes is drawn without its numbers
 TOP = 12
@@ -141,13 +141,13 @@ def suspects(contents: Contents) -> list[Suspect]:
             Suspect(
                 left=int(left),
                 right=int(right),
-                left_name=str(table.get("left_id", table["left"])[k]),
-                right_name=str(table.get("right_id", table["right"])[k]),
+                left_name=shorten(str(table.get("left_id", table["left"])[k])),
+                right_name=shorten(str(table.get("right_id", table["right"])[k])),
                 left_class=_class_of(contents, int(left)),
                 right_class=_class_of(contents, int(right)),
                 answer="same" if table["same"][k] else "different",
                 wrong=float(table["probability_wrong"][k]),
-                person=str(people[k]) if people else "",
+                person=shorten(str(people[k])) if people else "",
             )
         )
     return rows
@@ -171,7 +171,7 @@ def people(annotators: Columns | None) -> tuple[list[Person], int]:
         return annotators.get(name) or [None] * len(annotators["annotator"])
 
     rows = [
-        Person(str(name), judgements, a, b, reliability)
+        Person(shorten(str(name)), judgements, a, b, reliability)
         for name, judgements, a, b, reliability in zip(
             annotators["annotator"],
             column("judgements"),
