@@ -16,6 +16,7 @@ from likewise.joint.bank import Bank, StackedMLPs, make_bank
 from likewise.joint.choice import candidates, compare_channels
 from likewise.joint.heads import NetworkHead, Targets, log_perceived
 from likewise.joint.people import annotator_table
+from likewise.joint.problem import spanning
 from likewise.joint.rates import count_triangles, moment_rates
 from likewise.joint.starts import component_start, spectral_start
 from likewise.joint.transitions import class_posterior, estimate_transition
@@ -49,6 +50,18 @@ def test_it_learns_from_consistent_judgements_through_class_flips():
     assert matched_accuracy(predicted, y) > 0.95
     assert result.choice.startswith("class")
     assert abs(np.mean(np.diag(result.transition)) - 0.775) < 0.08
+
+
+def test_a_complete_set_needs_no_list_of_its_pairs():
+    X, y = blobs(120, 3)
+    pairs = Pairs.from_labels(y)
+    few = spanning(pairs)
+    assert len(few) < 130
+    np.testing.assert_array_equal(few.components(), pairs.components())
+    assert few.is_consistent()
+    result = fit_joint(X, pairs, 3, random_state=0, options=FAST)
+    assert matched_accuracy(result.module(torch.from_numpy(X)).argmax(1).numpy(), y) > 0.95
+    assert "all pairs" in result.choice
 
 
 def test_it_learns_from_slips_and_finds_their_rates():

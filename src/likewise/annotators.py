@@ -69,6 +69,10 @@ class AnnotatorChannel:
         eye = torch.eye(n_classes, dtype=torch.bool)
         return replace(self, eta=torch.where(eye, self.eta[0], self.eta[1]))
 
+    def __repr__(self) -> str:
+        kind = "two rates" if self.two_rate else f"{len(self.eta)} classes"
+        return f"AnnotatorChannel({self.n_annotators} annotators, {kind})"
+
     @property
     def two_rate(self) -> bool:
         return self.eta.ndim == 1

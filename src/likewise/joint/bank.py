@@ -32,6 +32,17 @@ class Bank(nn.Module):
         """Network ``index`` alone, sharing nothing with the bank."""
         return copy.deepcopy(self.networks[index])
 
+    @torch.no_grad()
+    def predict(self, items: Tensor, rows: Sequence[Tensor]) -> list[Tensor]:
+        """(n_k, C) log g of the items at ``rows[k]``, by network k."""
+        self.eval()
+        length = max(len(part) for part in rows)
+        # Shorter parts repeat their first row, so that all of them go through side by side.
+        padded = torch.stack([torch.cat([r, r[:1].expand(length - len(r))]) for r in rows])
+        parts = [self(items[part]) for part in torch.split(padded, EVALUATION_BATCH, dim=1)]
+        log_g = torch.log_softmax(torch.cat(parts, dim=1), dim=2)
+        return [log_g[k, : len(part)] for k, part in enumerate(rows)]
+
 
 class StackedMLPs(Bank):
     """K multilayer perceptrons behind one input layer, their weights stacked."""
@@ -72,11 +83,3 @@ def make_bank(networks: Sequence[nn.Module]) -> Bank:
         isinstance(net, Model) and type(net.network) is MLP and not net.mirror for net in networks
     )
     return StackedMLPs(networks) if stackable else Bank(networks)
-
-
-@torch.no_grad()
-def predict(network: nn.Module, items: Tensor, rows: Tensor) -> Tensor:
-    """(n, C) log g of the items at ``rows``."""
-    network.eval()
-    parts = [network(items[part]) for part in torch.split(rows, EVALUATION_BATCH)]
-    return torch.log_softmax(torch.cat(parts), dim=1)

@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.channels import Channel
 from likewise.graph import Graph
 
 # Judgements of the average person that every table entry is shrunk by.
 PRIOR_JUDGEMENTS = 4.0
 
 
-def annotator_table(
-    graph: Graph, classes: Tensor, names: np.ndarray, channel: Channel | None = None
-) -> dict[str, list[Any]]:
+def annotator_table(graph: Graph, classes: Tensor, names: NDArray[np.str_]) -> dict[str, list[Any]]:
     """Columns annotator, judgements, same_given_same, same_given_different, reliability.
 
     Measured against the inferred classes (N, C), most reliable first. ``reliability`` is the
