@@ -155,6 +155,68 @@ def test_a_classifier_resumes_and_refuses_another_fit(tmp_path: Path) -> None:
     assert resumed.history_ == whole.history_
 
 
+def images() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    rng = np.random.default_rng(5)
+    labels = rng.integers(3, size=120)
+    pictures = rng.integers(0, 60, size=(120, 16, 16, 3)) + 60 * labels[:, None, None, None]
+    return pictures.astype(np.uint8), labels
+
+
+def image_problem(device: str, optimizer: str) -> Problem:
+    pictures, labels = images()
+    recipe = Recipe(
+        epochs=4, batch_size=32, optimizer=optimizer, lr=0.01, averaging=0.9, shift=2, flip=True
+    )
+    pairs = Pairs.from_labels(labels)
+    return Problem(pictures, pairs, 3, "resnet32", recipe, 0.2, 1, torch.device(device))
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_optimiser_state_keeps_the_layout_of_its_weights(tmp_path: Path, optimizer: str) -> None:
+    """Fused optimisers walk weights and state side by side in memory, whatever their shapes say."""
+
+    def new() -> TrainingRun:
+        run = next(joint_program(image_problem("cpu", optimizer)))
+        run.name = "images"
+        run.model.to(memory_format=torch.channels_last)
+        return run
+
+    run = new()
+    run.begin_epoch()
+    run.step()
+    run.end_epoch()
+    Checkpoints(tmp_path).save(run)
+    resumed = new()
+    Checkpoints(tmp_path).resume(resumed)
+    states = [
+        (parameter, value)
+        for parameter in resumed.model.parameters()
+        for value in resumed.optimizer.state[parameter].values()
+        if value.ndim
+    ]
+    assert states
+    assert all(value.stride() == parameter.stride() for parameter, value in states)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_a_gpu_goes_on_from_the_same_bits(tmp_path: Path, optimizer: str) -> None:
+    """With captured steps and channels-last images; PyTorch is asked for deterministic kernels."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        whole = run_one(joint_program(image_problem("cuda", optimizer)))
+        mortal = Mortal(tmp_path, every_epochs=1)
+        mortal.lives = 2
+        with pytest.raises(Killed):
+            run_one(joint_program(image_problem("cuda", optimizer)), checkpoints=mortal)
+        program = joint_program(image_problem("cuda", optimizer))
+        resumed = run_one(program, checkpoints=Checkpoints(tmp_path))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for name, tensor in whole.last_model.state_dict().items():
+        torch.testing.assert_close(resumed.last_model.state_dict()[name], tensor)
+
+
 class Interrupted(Journal):
     """A journal of a process that ends after so many steps."""
 

@@ -441,12 +441,18 @@ class TrainingRun:
         for name, tensor in state.items():
             if name.startswith("optimizer."):  # a fresh optimiser has no state to copy into
                 k, key = name.removeprefix("optimizer.").split(".", 1)
-                self.optimizer.state[self._parameters[int(k)]][key] = tensor.to(self.device)
+                parameter = self._parameters[int(k)]
+                # In the parameter's own memory layout: fused optimisers walk both side by side.
+                like = parameter if tensor.shape == parameter.shape else tensor
+                blank = torch.empty_like(like, dtype=tensor.dtype, device=self.device)
+                self.optimizer.state[parameter][key] = blank.requires_grad_(False)
         self.restore(state)
         self.epoch, self.history = epoch, [dict(row) for row in history]
         self._records, self.seconds_before = [], seconds
         if adapted:
             self._change_recipe()
+        if self.stream is not None:  # what was copied here is read on the run's own stream
+            torch.cuda.synchronize(self.device)
 
     def is_optimizer_state(self, name: str, tensor: Tensor) -> bool:
         """Whether a tensor of that name and shape can be part of this run's optimiser."""
