@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 from torch import nn
@@ -25,6 +27,8 @@ from likewise.networks import (
         ("mlp", (1, 8, 8)),
         ("linear", (5,)),
         ("linear", (3, 4, 4)),
+        ("unit_linear", (5,)),
+        ("unit_linear", (3, 4, 4)),
         ("lenet", (1, 28, 28)),
         ("lenet", (3, 16, 21)),
         ("resnet32", (3, 32, 32)),
@@ -66,6 +70,20 @@ def test_images_may_be_too_small(name, smallest):
 def test_an_unknown_name_lists_the_known():
     with pytest.raises(InputError, match=r"no network 'lenett'; choose from mlp, linear"):
         build_network("lenett", (1, 28, 28), 3)
+
+
+def test_resnet50_says_what_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchvision", None)  # as if it were not installed
+    with pytest.raises(InputError, match=r"pip install 'likewise\[vision\]'"):
+        build_network("resnet50", (3, 32, 32), 3)
+
+
+def test_unit_rows_do_not_know_their_length(generator):
+    network = build_network("unit_linear", (5,), 3)
+    x = torch.randn(4, 5, generator=generator)
+    torch.testing.assert_close(network(7 * x), network(x))
+    assert torch.isfinite(network(0 * x)).all()
+    assert network.linear is last_linear(network)
 
 
 def weights_of(module: nn.Module) -> torch.Tensor:
