@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from likewise.arrays import npz_names, read_npy, read_npz
 from likewise.errors import InputError
 from likewise.reading.kinds import file_kind
-from likewise.reading.tables import CsvTable, ParquetTable, Table, arrow_errors, listing
+from likewise.reading.tables import (
+    CsvTable,
+    ParquetTable,
+    Table,
+    arrow_errors,
+    listing,
+    text_errors,
+)
 
 _ID_NAMES = ("id", "item", "item_id", "")  # "": how pandas writes its index
 LARGEST = np.finfo(np.float32).max
@@ -180,7 +187,7 @@ def is_headless(columns: list[str]) -> bool:
 def _read_headless(path: Path) -> NDArray[np.float32]:
     table = CsvTable(path)
     rows: list[NDArray[np.float32]] = []
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
         for fields in csv.reader(file, delimiter=table.delimiter):
             if not fields:
                 continue

@@ -177,6 +177,7 @@ def cases() -> Iterator[Case]:
     """All of them."""
     for name, text in CSV.items():
         yield Case(f"items/csv/{name}", _predict("items.csv", text))
+    yield Case("items/csv/not utf-8", _predict("items.csv", b"1,2\n3,4\n\xcd"))
     for name, content in NPY.items():
         yield Case(f"items/npy/{name}", _predict("items.npy", content))
     for name, content in NPZ.items():

@@ -245,6 +245,12 @@ def _sqlite_cut(keep: float) -> Callable[[Path], None]:
     return write
 
 
+def _schema_not_text(path: Path) -> None:
+    """The statement that made the table, spoilt: SQLite then complains in bytes that are no text."""
+    _sqlite(_TABLE, "INSERT INTO j VALUES (0, 1, 1)")(path)
+    path.write_bytes(path.read_bytes().replace(b"TABLE j", b"TAB\xff\xff\xffj"))
+
+
 _TABLE = 'CREATE TABLE j ("left", "right", same)'
 SQLITE: dict[str, Callable[[Path], None]] = {
     "no tables": _sqlite("CREATE TABLE t (a)", "DROP TABLE t"),
@@ -259,6 +265,7 @@ SQLITE: dict[str, Callable[[Path], None]] = {
     "left null": _sqlite(_TABLE, "INSERT INTO j VALUES (NULL, 1, 1)"),
     "same text": _sqlite(_TABLE, "INSERT INTO j VALUES (0, 1, 'perhaps so')"),
     "negative": _sqlite(_TABLE, "INSERT INTO j VALUES (-4, 1, 1)"),
+    "schema not text": _schema_not_text,
     "cut in half": _sqlite_cut(0.5),
     "cut to a tenth": _sqlite_cut(0.1),
 }  # fmt: skip

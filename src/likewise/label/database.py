@@ -77,8 +77,8 @@ def read_judgements(path: str | Path) -> dict[str, list[Any]]:
         rows = connection.execute(
             'SELECT "left", "right", same, annotator FROM judgements ORDER BY id'
         ).fetchall()
-    except sqlite3.Error as error:
-        raise InputError(f"{path} cannot be read as judgements: {error}.") from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as judgements: it is damaged.") from error
     finally:
         connection.close()
     for row in rows:
@@ -133,7 +133,7 @@ def _open_read_only(path: Path) -> sqlite3.Connection:
         ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a database that can be read: {error}.") from error
     # A database whose tables are still in the making has neither mark nor content.
     if not ours and (version != 0 or pages > 1):

@@ -40,8 +40,9 @@ def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, A
             wanted = ", ".join(_quoted(column) for column in tables[chosen])
             cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(chosen)} ORDER BY rowid")
             return [dict(zip(tables[chosen], row, strict=True)) for row in cursor]
-    except sqlite3.Error as error:
-        raise InputError(f"{path.name} cannot be read: {error}.") from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a spoilt message
+        reason = error if isinstance(error, sqlite3.Error) else "it is damaged"
+        raise InputError(f"{path.name} cannot be read: {reason}.") from error
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
