@@ -246,7 +246,7 @@ def _sqlite_cut(keep: float) -> Callable[[Path], None]:
 
 
 def _schema_not_text(path: Path) -> None:
-    """The statement that made the table, spoilt: SQLite then complains in bytes that are no text."""
+    """The statement that made the table, spoilt: SQLite complains of it in bytes, not in text."""
     _sqlite(_TABLE, "INSERT INTO j VALUES (0, 1, 1)")(path)
     path.write_bytes(path.read_bytes().replace(b"TABLE j", b"TAB\xff\xff\xffj"))
 
