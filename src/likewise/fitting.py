@@ -28,7 +28,7 @@ from likewise.batches import (
 )
 from likewise.errors import InputError
 from likewise.matching import best_matching, confusion
-from likewise.networks import build_network, default_network
+from likewise.networks import at_temperature, build_network, default_network
 from likewise.objectives import (
     CompletePairwise,
     Objective,
@@ -243,7 +243,11 @@ def joint_program(problem: Problem, transition: FloatMatrix | None = None) -> Me
     model.mirror = recipe.flip and problem.items.ndim > 2
     run = yield problem.run(objective, recipe, model)
     learned = run.best_objective["transition"].cpu().double().numpy()
-    return finish(run, "joint", learned)
+    fitted = finish(run, "joint", learned)
+    # T was estimated together with this temperature: mixing items leaves a network too unsure.
+    temperature = float(run.best_objective["temperature"])
+    few = torch.from_numpy(np.array(problem.items[:2])).to(problem.device)
+    return replace(fitted, model=at_temperature(fitted.model, temperature, few))
 
 
 def finish(run: TrainingRun, method: str, transition: FloatMatrix | None) -> Fitted:

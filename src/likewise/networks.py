@@ -249,6 +249,23 @@ def embed(module: nn.Module, inputs: Tensor) -> Tensor:
     return torch.stack(caught).mean(dim=0).flatten(1)
 
 
+def at_temperature(model: nn.Module, temperature: float, few: Tensor) -> nn.Module:
+    """The same model with its logits divided by a temperature, by scaling its last layer.
+
+    A model whose last linear layer is not its output (judged by a ``few`` items) is left as it is.
+    """
+    layer = last_linear(scaled := copy.deepcopy(model))
+    if layer is None or temperature == 1.0:
+        return model
+    with torch.no_grad():
+        layer.weight /= temperature
+        if layer.bias is not None:
+            layer.bias /= temperature
+        expected = model(few) / temperature
+        agrees = torch.allclose(scaled(few), expected, rtol=1e-3, atol=1e-3)
+    return scaled if agrees else model
+
+
 def _initialise_convolutions(module: nn.Module) -> None:
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d):
