@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from likewise import SimilarityClassifier
 from likewise.checkpoints import Checkpoints
+from likewise.drawing_modules import may_draw
 from likewise.errors import InputError
 from likewise.fitting import Fitted, MethodProgram, Problem, joint_program, mns_program
 from likewise.joint import fit_joint
@@ -87,6 +88,47 @@ def test_resumed_is_uninterrupted(tmp_path: Path, name: str, lives: int) -> None
     with contextlib.suppress(Killed):
         run_one(PROGRAMS[name](), checkpoints=mortal)
     assert_same(run_one(PROGRAMS[name](), checkpoints=Checkpoints(tmp_path)), whole)
+
+
+class Noisy(nn.Module):
+    """A module of the user's that draws while it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.Dropout(0.3), nn.ReLU(), nn.Linear(8, 4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x + 0.1 * torch.randn_like(x) if self.training else x)
+
+
+def test_networks_that_draw_depend_on_the_seed_alone(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network = Noisy()
+
+    def program() -> MethodProgram:
+        items, z = blobs()
+        torch.rand(int(torch.randint(1, 9, ())))  # whatever else the process has drawn
+        return joint_program(Problem(items, Pairs.from_labels(z), 4, network, ADAM, seed=2))
+
+    before = torch.get_rng_state()
+    whole = run_one(program())
+    mortal = Mortal(tmp_path, every_epochs=1)
+    mortal.lives = 2
+    with pytest.raises(Killed):
+        run_one(program(), checkpoints=mortal)
+    assert_same(run_one(program(), checkpoints=Checkpoints(tmp_path)), whole)
+    together = run_together([program(), program()], 2)
+    assert_same(together[0], whole)
+    assert_same(together[1], whole)
+    torch.set_rng_state(before)
+
+
+def test_our_networks_do_not_draw() -> None:
+    assert not may_draw(problem(ADAM).model())
+    assert not may_draw(image_problem("cpu", "adam").model())
+    assert may_draw(Noisy())
+    assert may_draw(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.1)))
+    assert may_draw(nn.LSTM(2, 2, num_layers=2, dropout=0.1))
 
 
 def test_the_changing_recipe_does_change() -> None:

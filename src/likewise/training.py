@@ -14,6 +14,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -29,6 +30,7 @@ from likewise.batches import (
     steps_of,
     take,
 )
+from likewise.drawing_modules import may_draw, seeded
 from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.objectives import Objective, PerceivedClasses
@@ -130,6 +132,7 @@ class TrainingRun:
         self.history: list[dict[str, float]] = []
         self.seconds_before = 0.0  # spent on this run before it was resumed
         self._started: float | None = None
+        self._may_draw, self._steps_done = may_draw(self.model), 0
         self._plan: EpochPlan | None = None
         self._graph: torch.cuda.CUDAGraph | None = None
         self._graph_taught: bool | None = None
@@ -150,6 +153,7 @@ class TrainingRun:
     def begin_epoch(self) -> None:
         """Draw the epoch's plan and, on a GPU, capture the step if it has changed."""
         self._started = self._started or time.perf_counter()
+        self._steps_done = 0
         forwards = len(
             self.objective.items_of(torch.zeros(self.batch, dtype=torch.int64, device=self.device))
         )
@@ -169,10 +173,13 @@ class TrainingRun:
 
     def step(self) -> None:
         """One optimisation step."""
-        if self._graph is not None:
-            self._graph.replay()
-        else:
-            self._eager_step()
+        done, self._steps_done = self._steps_done, self._steps_done + 1
+        own = seeded(self.seed, self.epoch, done, self.device) if self._may_draw else nullcontext()
+        with own:
+            if self._graph is not None:
+                self._graph.replay()
+            else:
+                self._eager_step()
 
     def end_epoch(self) -> None:
         """Score on held-out judgements, keep the best weights, re-estimate T; no host wait."""
