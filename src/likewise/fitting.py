@@ -128,7 +128,8 @@ class Problem:
             return self.resident[torch.from_numpy(index).to(self.resident.device)]
         if isinstance(self.items, np.memmap) and self.items.nbytes > LARGEST_COPY:
             return Selection(self.items, index)
-        return np.asarray(self.items[index])
+        chosen: Items = self.items[index]
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -246,8 +247,11 @@ def joint_program(problem: Problem, transition: FloatMatrix | None = None) -> Me
     fitted = finish(run, "joint", learned)
     # T was estimated together with this temperature: mixing items leaves a network too unsure.
     temperature = float(run.best_objective["temperature"])
-    few = torch.from_numpy(np.array(problem.items[:2])).to(problem.device)
-    return replace(fitted, model=at_temperature(fitted.model, temperature, few))
+    few = problem.take(held[:2])
+    calibrated = at_temperature(
+        fitted.model, temperature, lambda model: logits_of(model, few, problem.device)
+    )
+    return replace(fitted, model=calibrated)
 
 
 def finish(run: TrainingRun, method: str, transition: FloatMatrix | None) -> Fitted:

@@ -249,20 +249,23 @@ def embed(module: nn.Module, inputs: Tensor) -> Tensor:
     return torch.stack(caught).mean(dim=0).flatten(1)
 
 
-def at_temperature(model: nn.Module, temperature: float, few: Tensor) -> nn.Module:
+def at_temperature(
+    model: nn.Module, temperature: float, logits: Callable[[nn.Module], Tensor]
+) -> nn.Module:
     """The same model with its logits divided by a temperature, by scaling its last layer.
 
-    A model whose last linear layer is not its output (judged by a ``few`` items) is left as it is.
+    A model whose last linear layer is not its output is left as it is: ``logits`` (a model's, of a
+    few items) tell.
     """
     layer = last_linear(scaled := copy.deepcopy(model))
     if layer is None or temperature == 1.0:
         return model
     with torch.no_grad():
-        layer.weight /= temperature
+        layer.weight.div_(temperature)
         if layer.bias is not None:
-            layer.bias /= temperature
-        expected = model(few) / temperature
-        agrees = torch.allclose(scaled(few), expected, rtol=1e-3, atol=1e-3)
+            layer.bias.div_(temperature)
+        expected = logits(model) / temperature
+        agrees = torch.allclose(logits(scaled), expected, rtol=1e-3, atol=1e-3)
     return scaled if agrees else model
 
 
