@@ -279,7 +279,7 @@ def slipping() -> tuple[NDArray[np.float32], Pairs]:
     return items, Pairs(exact.left, exact.right, exact.same ^ flipped, n_items=len(items))
 
 
-@pytest.mark.parametrize("lives", [1, 3])
+@pytest.mark.parametrize("lives", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_em_goes_on_from_its_journal(tmp_path: Path, lives: int) -> None:
     items, pairs = slipping()
     options = Options(rounds=4, epochs=3, final_epochs=3)
