@@ -137,6 +137,15 @@ def test_resuming_a_finished_run_tells_it_and_changes_nothing(
     assert before == {p: p.read_bytes() for p in Path(files.run).rglob("*") if p.is_file()}
 
 
+def test_a_number_of_classes_that_was_counted_is_said_to_be(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "counted")
+    assert run("fit", files.items_npy, files.pairs_csv, "--out", out, "--epochs", "2") == 0
+    assert "3, of" in (said := capsys.readouterr().out)
+    assert "read off the answers" in said
+
+
 def test_fit_by_names_of_items(
     files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

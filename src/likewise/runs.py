@@ -217,6 +217,7 @@ def _figures(
         "judgements": len(pairs),
         "classes": len(classifier.classes_),
         "class_names": [str(name) for name in classifier.classes_],
+        "class_evidence": classifier.class_evidence_,
         "network": classifier.network_,
         "epochs": len(classifier.history_),
         "best_epoch": classifier.best_epoch_,

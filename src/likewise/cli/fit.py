@@ -136,11 +136,12 @@ def _tell(run: Run, as_json: bool) -> None:
     figures = run.metrics
     for warning in figures["warnings"]:
         say(f"warning: {warning}")
+    counted = "" if figures["class_evidence"] is None else "; read off the answers, see --classes"
     rows = [
         ("run", run.folder),
         ("method", figures["choice"]),
         ("items", f"{figures['items']:,}, {figures['judgements']:,} judgements"),
-        ("classes", f"{figures['classes']}, of {_sizes(figures['sizes'])} items"),
+        ("classes", f"{figures['classes']}, of {_sizes(figures['sizes'])} items{counted}"),
         ("best epoch", f"{figures['best_epoch'] + 1} of {figures['epochs']}"),
         ("seconds", f"{figures['seconds']['fit']:.1f} on {figures['device']}"),
         ("next", f"likewise report {run.folder}"),
