@@ -65,9 +65,8 @@ def fit_begun(problem: JointProblem, begun: list[Begun]) -> tuple[State, Head]:
     options = problem.options
     if problem.features is not None:
         options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
-    fits = [
-        (_em(problem, head, one, options), head) for one in begun for head in problem.heads(one[0])
-    ]
+    heads = problem.heads([belief for belief, _ in begun])
+    fits = [(_em(problem, head, one, options), head) for one in begun for head in heads]
     return max(fits, key=lambda fit: fit[0].evidence)
 
 
@@ -91,10 +90,12 @@ def promising_starts(problem: JointProblem) -> list[Start]:
     by_features = from_network if problem.features is None else from_clusters
     if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
         return [by_features]
+    if problem.features is not None:
+        return [from_graph, from_clusters]
     share = problem.pairs.n_same / len(problem.pairs)
     edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
     values, _ = spectral_embedding(graph, wanted)
-    if values[-1] > 1.2 * edge or (problem.features is not None and values[-1] > edge):
+    if values[-1] > 1.2 * edge:
         return [from_graph]
     if (values > edge).sum() < wanted / 2:
         return [by_features]

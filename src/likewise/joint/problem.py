@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -52,15 +52,16 @@ class JointProblem:
         head = NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
         return head if self.journal is None else JournaledHead(head, self.journal)
 
-    def heads(self, perceived: Tensor) -> list[Head]:
-        """The heads to choose from, given a first guess (N, C) of the perceived classes.
+    def heads(self, guesses: Sequence[Tensor]) -> list[Head]:
+        """The heads to choose from, given first guesses (N, C) of the perceived classes.
 
         A network; or, with few items and rich features, a stiff and a flexible Gaussian one: the
         first mends mistakes that people share, the second keeps classes that features blur.
         """
         if self.features is None:
             return [self.network_head()]
-        dimensions = self.features.dimensions(perceived)
+        # One yardstick for all guesses: evidence over different dimensions cannot be compared.
+        dimensions = min(self.features.dimensions(guess) for guess in guesses)
         return [GaussianHead(self.features, dimensions, stiffness) for stiffness in STIFFNESS]
 
     def with_transition(self, transition: Tensor) -> JointProblem:
