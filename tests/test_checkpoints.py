@@ -218,6 +218,7 @@ def test_forget_and_remove_touch_only_their_own(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not checkpoints"):
         checkpoints.remove()
     (folder / "thesis.txt").unlink()
+    (folder / ".a-b.000002.safetensors.0badcafe.tmp").write_bytes(b"of a killed write")
     checkpoints.remove()
     assert not folder.exists()
 

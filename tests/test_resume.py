@@ -313,6 +313,8 @@ def test_a_journal_stops_being_read_at_its_first_gap(tmp_path: Path) -> None:
 
     whole = steps(4)
     (tmp_path / "step-0001.000000.safetensors").write_bytes(b"damaged")
+    (tmp_path / ".step-0004.000000.safetensors.0badcafe.tmp").write_bytes(b"of a killed write")
     assert steps(4) == whole
+    assert not list(tmp_path.glob(".*"))
     with pytest.raises(InputError, match="another fit"):
         Journal(Checkpoints(tmp_path, {"other": 1})).step(draw, generator)

@@ -228,7 +228,8 @@ def _epoch_of(path: Path, name: str) -> int:
 
 
 def _is_ours(path: Path) -> bool:
-    return path.is_file() and (path.suffix == SUFFIX or path.name.endswith(f"{SUFFIX}.tmp"))
+    torn = path.name.startswith(".") and path.suffix == ".tmp" and f"{SUFFIX}." in path.name
+    return path.is_file() and (path.suffix == SUFFIX or torn)
 
 
 def check_identity(path: Path, made: About, now: About) -> None:

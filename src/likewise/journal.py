@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from likewise.atomic import remove_leftovers
 from likewise.checkpoints import (
     Checkpoints,
     DamagedError,
@@ -35,6 +36,7 @@ class Journal:
         self._pending: list[tuple[int, Step]] = []
         self._written = time.monotonic()
         self._reading = True
+        remove_leftovers(checkpoints.folder, f"{name}-")
 
     def step(self, compute: Callable[[], Tensor], generator: torch.Generator) -> Tensor:
         """What ``compute()`` gave the last time, or gives now, drawing from ``generator`` only."""
