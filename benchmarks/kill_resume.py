@@ -40,6 +40,7 @@ FITS = {
     "mns": ["--method", "mns", "--epochs", "12"],
     "joint": ["--method", "joint", "--noise", "class", "--epochs", "25"],
     "mcl": ["--method", "mcl", "--epochs", "25"],
+    "em": ["--method", "joint", "--noise", "both"],
 }
 TABLE = """
 table = "killed"
