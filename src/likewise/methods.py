@@ -30,6 +30,7 @@ METHODS = ("auto", "joint", "mns", "mcl", "kcl")
 NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
 FloatMatrix = NDArray[np.float64]
 FloatVector = NDArray[np.float64]
+COMPARED_EPOCHS = 40  # a pairwise method is at its best by then, or never
 COMPARED_JUDGEMENTS = 4_000_000  # that a pairwise method may look at to be compared
 FEWEST_TO_COMPARE = 50  # held-out judgements, below which they cannot tell two methods apart
 
@@ -114,7 +115,8 @@ def _better_of(
     if len(held_pairs) < FEWEST_TO_COMPARE or held_pairs.n_same in (0, len(held_pairs)):
         return replace(joint, choice=choice)
     recipe = problem.recipe_for(joint=False)
-    epochs = min(recipe.epochs, max(5, COMPARED_JUDGEMENTS // len(problem.pairs)))
+    enough = min(COMPARED_EPOCHS, max(5, COMPARED_JUDGEMENTS // len(problem.pairs)))
+    epochs = min(recipe.epochs, enough)
     brief = replace(problem, recipe=recipe.with_(epochs=epochs))
     pairwise = run_one(mns_program(brief, anchors, BALANCE), progress, checkpoints)
     gain = held_out_costs(problem, joint.model) - held_out_costs(problem, pairwise.model)
