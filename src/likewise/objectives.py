@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise import functional
+from likewise import functional, short_rows
 from likewise.pairs import Pairs
 from likewise.transition import count_transition, likelihood_transition
 
@@ -67,39 +67,38 @@ class PairwiseLoss:
         self.rates = rates
         self.balance = balance
 
-    def perceived(self, logits: Tensor) -> Tensor:
-        p = logits.float().softmax(dim=1)
-        return p if self.transition is None else functional.perceived(p, self.transition)
-
     def all_pairs(self, logits: Tensor, same: Tensor) -> Tensor:
         with torch.autocast(logits.device.type, enabled=False):
-            f = self.perceived(logits)
+            p = short_rows.softmax(logits.float())
+            f = self._perceived(p)
             if self.kind == "kcl":
-                return self._balanced(functional.kcl_loss(f, same, fixed_target=True), logits)
+                return self._balanced(functional.kcl_loss(f, same, fixed_target=True), p)
             cost = functional.similarity_cross_entropy(self._through(f @ f.T), same)
-            return self._balanced(cost, logits)
+            return self._balanced(cost, p)
 
     def listed(
         self, logits: Tensor, left: Tensor, right: Tensor, same: Tensor, weight: Tensor | None
     ) -> Tensor:
         with torch.autocast(logits.device.type, enabled=False):
-            f = self.perceived(logits)
-            f_left, f_right = f[left], f[right]
+            p = short_rows.softmax(logits.float())
+            f = self._perceived(p)
             if self.kind == "kcl":
-                cost = functional.kcl_loss_pairs(f_left, f_right, same, weight, fixed_target=True)
-                return self._balanced(cost, logits)
-            similarity = self._through((f_left * f_right).sum(dim=1))
+                ends = f[left], f[right]
+                cost = functional.kcl_loss_pairs(*ends, same, weight, fixed_target=True)
+                return self._balanced(cost, p)
+            similarity = self._through(short_rows.similarities(f, left, right))
             cost = functional.similarity_cross_entropy(similarity, same, weight)
-            return self._balanced(cost, logits)
+            return self._balanced(cost, p)
+
+    def _perceived(self, p: Tensor) -> Tensor:
+        return p if self.transition is None else functional.perceived(p, self.transition)
 
     def _through(self, similarity: Tensor) -> Tensor:
         a, b = self.rates
         return similarity if (a, b) == (1.0, 0.0) else b + (a - b) * similarity
 
-    def _balanced(self, cost: Tensor, logits: Tensor) -> Tensor:
-        if not self.balance:
-            return cost
-        return cost - self.balance * functional.balance_entropy(logits.float().softmax(dim=1))
+    def _balanced(self, cost: Tensor, p: Tensor) -> Tensor:
+        return cost - self.balance * functional.balance_entropy(p) if self.balance else cost
 
 
 class CompletePairwise(Objective):

@@ -27,7 +27,7 @@ from likewise.plane import Plane, count_lines, plane_order
 IndexArray = NDArray[np.integer[Any]]
 
 
-PIECE = 4096
+PIECE = 2048
 
 
 @dataclass(frozen=True)
@@ -115,15 +115,15 @@ class Deal:
     def batch(self, rows: IndexArray) -> PairBatch:
         """These judgements, and the items that they name."""
         pairs, used = self._pairs, self._used
-        left, right = pairs.left[rows], pairs.right[rows]
+        left, right = pairs.left.take(rows), pairs.right.take(rows)  # far faster than indexing
         used[left] = True
         used[right] = True
         items = np.flatnonzero(used)
         self._position[items] = np.arange(len(items), dtype=np.int32)
         used[items] = False
-        weight = None if pairs.weight is None else pairs.weight[rows]
-        left, right = self._position[left], self._position[right]
-        return PairBatch(items, left, right, pairs.same[rows], weight, rows)
+        weight = None if pairs.weight is None else pairs.weight.take(rows)
+        left, right = self._position.take(left), self._position.take(right)
+        return PairBatch(items, left, right, pairs.same.take(rows), weight, rows)
 
 
 def forward_in_pieces(network: nn.Module, x: Tensor, size: int = PIECE) -> Tensor:
@@ -132,10 +132,22 @@ def forward_in_pieces(network: nn.Module, x: Tensor, size: int = PIECE) -> Tenso
     On a CPU nearly twice as fast as one large forward, backward included. At once where that
     gains nothing, or where the items of a batch see each other (batch normalisation).
     """
-    if len(x) <= size or x.device.type != "cpu" or _mixes_items(network):
+    if not goes_in_pieces(network, x, len(x), size):
         whole: Tensor = network(x)
         return whole
     return torch.cat([network(part) for part in torch.split(x, size)])
+
+
+def forward_rows(network: nn.Module, x: Tensor, index: Tensor, size: int = PIECE) -> Tensor:
+    """(n, C) outputs for the rows ``index`` (n,) of ``x``, each piece fetched when it is due."""
+    if not goes_in_pieces(network, x, len(index), size):
+        whole: Tensor = network(x[index])
+        return whole
+    return torch.cat([network(x.index_select(0, part)) for part in torch.split(index, size)])
+
+
+def goes_in_pieces(network: nn.Module, x: Tensor, n: int, size: int = PIECE) -> bool:
+    return n > size and x.device.type == "cpu" and not _mixes_items(network)
 
 
 def _mixes_items(network: nn.Module) -> bool:

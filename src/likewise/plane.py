@@ -33,10 +33,10 @@ class Plane:
 
     def line(self, left: IndexArray, right: IndexArray) -> NDArray[np.uint16]:
         """(m,) line of each pair of items."""
-        here, there = self._code[left], self._code[right]
+        here, there = self._code.take(left), self._code.take(right)
         np.subtract(there, here, out=there)
         there += self._offset
-        line: NDArray[np.uint16] = self._line[self._slope[there] + here]
+        line: NDArray[np.uint16] = self._line.take(self._slope.take(there) + here)
         return line
 
 
