@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,20 @@ def test_cutting_a_table() -> None:
     assert table.recipe("joint").epochs == table.recipe("kcl").epochs == 3
     human = load_settings("cifar10n").cut(noise=("worse",))
     assert human.noise_kind == ("worse",)
+
+
+def test_a_methods_own_changes() -> None:
+    table = replace(load_settings("table1"), own={"kcl": {"epochs": 7, "lr": 0.01}})
+    assert (table.recipe("kcl").epochs, table.recipe("mcl").epochs) == (7, 30)
+    short = table.cut(epochs=3)
+    assert (short.recipe("kcl").epochs, short.recipe("kcl").lr) == (3, 0.01)
+    with pytest.raises(InputError, match="no method 'svm'"):
+        replace(table, own={"svm": {}})
+
+
+@pytest.mark.parametrize("path", sorted(Path("benchmarks/half_hour").glob("*.toml")), ids=str)
+def test_settings_of_the_benchmarks_load(path: Path) -> None:
+    assert plan(load_settings(path))
 
 
 @pytest.mark.parametrize(

@@ -531,3 +531,18 @@ def test_balance_entropy_is_that_of_the_mean():
     found = lf.balance_entropy(p)
     assert found.shape == ()
     assert float(found) == pytest.approx(expected, abs=1e-12)
+
+
+def test_plain_answers_take_a_short_way_to_the_same_place():
+    logits = torch.tensor([[0.0, 1, 2], [50, 0, 0], [0, 50, 0], [50, 1, 0], [-200, 0, 200]])
+    same = torch.tensor([[1, 0, 1, 1, 0]]).bool() ^ torch.eye(5).bool()  # mistakes among them
+    for dtype in (torch.float32, torch.float64):
+        p = logits.to(dtype).softmax(dim=1)
+        short = (p @ p.T).requires_grad_()
+        long = short.detach().clone().requires_grad_()
+        cost = similarity_cross_entropy(short, same)
+        other = similarity_cross_entropy(long, same, torch.ones_like(long))
+        assert torch.allclose(cost, other, rtol=1e-6)
+        cost.backward()
+        other.backward()
+        assert torch.allclose(short.grad, long.grad, rtol=1e-5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from likewise.errors import InputError
 from likewise.networks import (
     MLP,
     NETWORKS,
+    BatchNorm,
     LeNet,
     build_network,
     default_network,
@@ -169,3 +171,27 @@ def test_a_network_that_looks_twice_is_embedded_by_the_mean(generator):
 
     x = torch.randn(2, 4, generator=generator)
     torch.testing.assert_close(embed(Twice(), x), (x + x.flip(-1)) / 2)
+
+
+def test_batch_normalisation_without_the_count_is_pytorchs(generator):
+    mine, theirs = BatchNorm(5), torch.nn.BatchNorm2d(5)
+    x = torch.randn(6, 5, 4, 4, generator=generator)
+    for training in (True, True, False):
+        mine.train(training)
+        theirs.train(training)
+        assert torch.equal(mine(x), theirs(x))
+    assert torch.equal(mine.running_var, theirs.running_var)
+    assert mine.state_dict().keys() == theirs.state_dict().keys()
+
+
+@pytest.mark.parametrize("name", ["lenet", "vgg8"])
+def test_pooling_before_the_relu_is_the_same_as_after(name, generator):
+    network = build_network(name, (3, 32, 32), 4).eval()
+    swapped = list(network)
+    for k, (first, second) in enumerate(pairwise(network)):
+        if isinstance(first, torch.nn.MaxPool2d) and isinstance(second, torch.nn.ReLU):
+            swapped[k : k + 2] = [torch.nn.ReLU(), first]
+    x = torch.randn(4, 3, 32, 32, generator=generator)
+    expected = torch.nn.Sequential(*swapped)(x)
+    assert torch.equal(network(x), expected)
+    assert [type(layer) for layer in swapped] != [type(layer) for layer in network]

@@ -145,7 +145,9 @@ class InputLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if self.images and x.ndim == 3:
             x = x.unsqueeze(-1)  # (n, H, W, 1)
-        x = (x.to(self.mean.dtype) - self.mean) * self.scale
+        if x.is_floating_point():
+            x = x.to(self.mean.dtype)
+        x = (x - self.mean) * self.scale  # bytes become floating point on the way
         # Permuting channels-last data gives PyTorch's channels_last layout without a copy.
         return x.permute(0, 3, 1, 2) if self.images else x
 

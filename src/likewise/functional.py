@@ -13,8 +13,11 @@ gradients that go back into float16 are kept within its range.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 # Below these, log stops: a "same" pair of probability 0 costs -log(floor), large but finite. The
 # floor of s is as low as 1/s stays finite, so that the gradient of a badly wrong pair survives;
@@ -105,10 +108,37 @@ def similarity_cross_entropy(
 ) -> Tensor:
     """Weighted mean cross-entropy of answers against predicted similarities, any shape."""
     similarity = _full(similarity)
+    if weight is None and same.dtype == torch.bool and similarity.numel():
+        cost: Tensor = _PlainAnswers.apply(similarity, same)  # type: ignore[no-untyped-call]
+        return cost
     answer = same.to(similarity.dtype)
     log_same = similarity.clamp_min(_SAME_FLOOR[similarity.dtype]).log()
     log_different = (1 - similarity).clamp_min(torch.finfo(similarity.dtype).eps).log()
     return _weighted_mean(-(answer * log_same + (1 - answer) * log_different), weight)
+
+
+class _PlainAnswers(torch.autograd.Function):
+    """`similarity_cross_entropy` of plain yes and no, in half as many operations.
+
+    What the other form says about every pair with products of answers and logarithms is said here
+    by choosing. Small networks on a GPU spend their time on the number of operations.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, similarity: Tensor, same: Tensor) -> Tensor:
+        floor, eps = _SAME_FLOOR[similarity.dtype], torch.finfo(similarity.dtype).eps
+        given = torch.where(same, similarity, 1 - similarity)  # probability of the answer given
+        floored = torch.where(same, given.clamp_min(floor), given.clamp_min(eps))
+        ctx.save_for_backward(same, given, floored)
+        return -floored.log().mean()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        same, given, floored = ctx.saved_tensors
+        share = gradient / given.numel()
+        slope = torch.where(same, -share, share) / floored
+        return torch.where(given == floored, slope, 0.0), None  # constant below the floor
 
 
 def balance_entropy(p: Tensor) -> Tensor:

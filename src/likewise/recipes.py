@@ -110,8 +110,7 @@ JOINT: dict[str, Recipe] = {
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
-        teacher_from=0.2, teacher_temperature=(0.5, 0.5),
-        high_noise={"teacher_from": 0.5, "teacher_temperature": (1.0, 0.5)},
+        teacher_from=0.2, teacher_temperature=None, high_noise={"teacher_from": 0.3},
     ),
     "vgg8": Recipe(
         epochs=100, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",

@@ -33,6 +33,7 @@ from likewise.batches import (
 from likewise.drawing_modules import may_draw, seeded
 from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
+from likewise.half_weights import HalfWeights
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.optimisers import averaging_table, make_optimizer, rate_table
 from likewise.pair_batches import forward_in_pieces
@@ -113,15 +114,16 @@ class TrainingRun:
         self.averaged = copy.deepcopy(self.model) if recipe.averaging else None
         if self.averaged is not None:
             self.averaged.eval().requires_grad_(False)
-            self._teacher = one_sided(self.averaged)
+            self._teacher = self._for_steps(one_sided(self.averaged))
+        self._student = self._for_steps(self.model)
         self._parameters = [p for p in self.model.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(self._parameters, recipe, self.device)
         self._rates = rate_table(recipe, self.total_steps, self.steps_per_epoch).to(self.device)
         self._decay = averaging_table(recipe, self.total_steps).to(self.device)
         self.epoch = 0
         self.until: int | None = None  # stop before the last epoch, to go on later or not at all
-        self.step_index = torch.zeros(1, dtype=torch.int64, device=self.device)  # in this epoch
-        self.global_step = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self._counters = torch.zeros(2, dtype=torch.int64, device=self.device)
+        self.step_index, self.global_step = self._counters[:1], self._counters[1:]  # epoch, run
         self.losses = torch.zeros(self.steps_per_epoch, device=self.device)  # of this epoch
         self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)  # in this epoch
         self.best_score = torch.full((), math.inf, device=self.device)
@@ -251,8 +253,17 @@ class TrainingRun:
 
     def autocast(self) -> torch.autocast:
         """bfloat16 for images on a GPU; the losses raise it to single precision themselves."""
-        half = self.device.type == "cuda" and self.items.ndim > 2
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False)
+        return torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False
+        )
+
+    @property
+    def _half(self) -> bool:
+        return self.device.type == "cuda" and self.items.ndim > 2
+
+    def _for_steps(self, model: nn.Module) -> nn.Module:
+        """The model as a step forwards it."""
+        return HalfWeights(model) if self._half else model
 
     def _adapt(self) -> None:
         """Change the recipe if the noise estimated so far is high; waits for the device, once."""
@@ -287,8 +298,7 @@ class TrainingRun:
             self.losses.index_copy_(0, self.step_index, loss.detach().float().reshape(1))
             if self.averaged is not None:
                 self._average()
-            self.step_index += 1
-            self.global_step += 1
+            self._counters += 1
 
     def _loss(self) -> Tensor:
         plan, objective = self._require_plan(), self.objective
@@ -296,7 +306,7 @@ class TrainingRun:
         index = objective.items_of(rows)
         x = self._crop(plan, index, view=0)
         if not self.recipe.mixup or not isinstance(objective, PerceivedClasses):
-            logits = self._outputs(self.model, x, len(index))
+            logits = self._outputs(self._student, x, len(index))
             if self.taught and isinstance(objective, PerceivedClasses):
                 return _soft_cross_entropy(logits, self._teach(plan, index, rows))
             return objective.loss(logits, rows)
@@ -305,7 +315,7 @@ class TrainingRun:
         x = x.float()
         own = 1 if self.ranks is not None else self.shards  # shards of x that are here
         mixed = share * x + (1 - share) * _partners(x, own)
-        logits = self._outputs(self.model, mixed, len(index))
+        logits = self._outputs(self._student, mixed, len(index))
         if self.taught:
             target = self._teach(plan, index, rows)
             target = share * target + (1 - share) * _partners(target, self.shards)
@@ -365,7 +375,7 @@ class TrainingRun:
     def _set_rate(self) -> None:
         group = self.optimizer.param_groups[0]
         if isinstance(group["lr"], Tensor):
-            group["lr"].copy_(self._rates[self.global_step].squeeze(0))
+            torch.index_select(self._rates, 0, self.global_step, out=group["lr"].view(1))
         else:
             group["lr"] = float(self._rates[self.global_step])
 

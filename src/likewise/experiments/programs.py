@@ -59,7 +59,7 @@ def chain_program(
             "estimator": _estimator(cell, settings),
             "best_epoch": fitted.best_epoch,
             "epochs": settings.recipe(cell.method).epochs,
-            "seconds": round(time.perf_counter() - start, 2),
+            "seconds": round(fitted.seconds_before + time.perf_counter() - start, 2),
         }
         finished(Outcome(cell, figures, fitted))
         if cell.method == "mcl":

@@ -1,7 +1,8 @@
 """The settings of an experiment: one TOML file a table, read into a checked dataclass.
 
 A file says what is run on what, and in ``[training]`` (KCL, MCL, MNS) and ``[joint]`` how: fields
-of `likewise.recipes.Recipe`, on top of the network's own recipe.
+of `likewise.recipes.Recipe`, on top of the network's own recipe. ``[own.METHOD]`` changes them for
+one method.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class TableSettings:
     workers: int = 4  # processes that decode them
     training: Recipe = field(default_factory=Recipe)  # kcl, mcl, mns
     joint: Recipe = field(default_factory=Recipe)
+    # Changes for one method alone, as {"mns_true": {"epochs": 12}}: it goes on from MCL.
+    own: dict[str, dict[str, Any]] = field(default_factory=dict)
     contrast: dict[str, Any] = field(default_factory=dict)  # of pretrained = "self"
     quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
 
@@ -69,6 +72,7 @@ class TableSettings:
         _check(known, "estimator", self.estimator, "counts, argmax or a quantile")
         _check(self.trials >= 1, "trials", self.trials, "at least 1")
         _check(0 < self.held_out < 1, "held_out", self.held_out, "between 0 and 1")
+        _check_methods(tuple(self.own))
         for rate in self.noise:
             _check(0 <= rate < 1, "noise", rate, "between 0 and 1")
         if self.is_synthetic != bool(self.noise):
@@ -84,7 +88,8 @@ class TableSettings:
         return f"{self.network}+self" if self.pretrained == "self" else self.network
 
     def recipe(self, method: str) -> Recipe:
-        return self.joint if method == "joint" else self.training
+        shared = self.joint if method == "joint" else self.training
+        return shared.with_(**self.own.get(method, {}))
 
     def cut(
         self,
@@ -113,7 +118,8 @@ class TableSettings:
             chosen = dataclasses.replace(chosen, trials=trials)
         if epochs is not None:
             shorter, joint = (r.with_(epochs=epochs) for r in (chosen.training, chosen.joint))
-            chosen = dataclasses.replace(chosen, training=shorter, joint=joint)
+            own = {m: {k: v for k, v in c.items() if k != "epochs"} for m, c in self.own.items()}
+            chosen = dataclasses.replace(chosen, training=shorter, joint=joint, own=own)
         return chosen
 
     def _with_noise(self, noise: tuple[float | str, ...]) -> TableSettings:
