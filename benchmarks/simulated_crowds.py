@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.datasets import load_digits
 
 from likewise import Pairs
 
@@ -37,6 +38,8 @@ class Scenario:
     shares : relative sizes of the classes; None for equal ones
     n_features, apart : of the items; how far apart their classes lie, the spread within being 1
     merged : the features' distance between classes 0 and 1, as a share of the others' distance
+    drawn : handwritten digits in place of Gaussian items, a class each; ``apart``, ``merged``,
+        ``kinds`` and ``nuisance`` do not apply to them
     kinds : how many clusters each class falls into; ``nuisance``: how far apart the items lie in
         two clusters that have nothing to do with the classes
     misled : the share of items that everybody takes for another class, the same one for all of a
@@ -68,6 +71,7 @@ class Scenario:
     never: float = 0.03
     always: float = 0.03
     together: int = 0
+    drawn: tuple[int, ...] = ()
 
 
 SCENARIOS = {
@@ -90,6 +94,9 @@ SCENARIOS = {
     "sorted together": Scenario(5, 400, 40, together=8, misled=0.1, n_confused=1, apart=1.0),
     "few features": Scenario(5, 1000, 30, n_features=64, apart=1.1, misled=0.1),
     "large": Scenario(6, 2000, 40, n_features=768, apart=1.0, misled=0.1, n_confused=2),
+    "drawn 3 5 8 9": Scenario(4, 600, 36, drawn=(3, 5, 8, 9), misled=0.1),
+    "drawn 1 7 4 9": Scenario(4, 400, 30, drawn=(1, 7, 4, 9), misled=0.15, visibly=True, looks=1.6),
+    "drawn, all": Scenario(10, 1000, 50, drawn=tuple(range(10)), misled=0.1, n_confused=1),
 }
 
 
@@ -107,6 +114,8 @@ def _latent(
     scenario: Scenario, y: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """(N, LATENT) what a network sees, and (N, C) how much each item leans to each class."""
+    if scenario.drawn:
+        return _drawn(scenario, y, rng)
     centre = scenario.apart * rng.normal(size=(scenario.n_classes, LATENT)) * SCALE
     centre[1] = centre[0] + scenario.merged * (centre[1] - centre[0])
     odd = np.exp(0.35 * rng.normal(size=(len(y), 1)))  # some pictures are far from typical
@@ -116,6 +125,20 @@ def _latent(
     inside = part[y, rng.integers(0, scenario.kinds, len(y))] if scenario.kinds > 1 else 0.0
     aside = scenario.nuisance * np.outer(rng.random(len(y)) < 0.5, rng.normal(size=LATENT) * SCALE)
     return centre[y] + spread + inside + aside, lean
+
+
+def _drawn(
+    scenario: Scenario, y: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same from handwritten digits, each item another one."""
+    pixels, digit = load_digits(return_X_y=True)
+    latent = np.empty((len(y), pixels.shape[1]))
+    for c, wanted in enumerate(scenario.drawn):
+        mine = np.flatnonzero(y == c)
+        latent[mine] = pixels[rng.choice(np.flatnonzero(digit == wanted), len(mine), False)] / 5
+    latent -= latent.mean(0)
+    centre = np.stack([latent[y == c].mean(0) for c in range(scenario.n_classes)])
+    return latent, (latent - centre[y]) @ centre.T
 
 
 def _perceived(
@@ -137,7 +160,7 @@ def _perceived(
 
 def _lift(latent: np.ndarray, n_features: int, rng: np.random.Generator) -> np.ndarray:
     """Correlated features, many of them 0, as a network's last layer gives."""
-    mixing = rng.normal(size=(LATENT, n_features)) / np.sqrt(LATENT)
+    mixing = rng.normal(size=(latent.shape[1], n_features)) / np.sqrt(latent.shape[1])
     own = 0.15 * rng.normal(size=n_features) + 0.1 * rng.normal(size=(len(latent), n_features))
     return np.maximum(latent @ mixing + own, 0).astype(np.float32)
 
