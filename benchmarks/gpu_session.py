@@ -29,7 +29,6 @@ from likewise.lanes import run_together
 
 
 def main(data: Path, out: Path, groups: list[str]) -> None:
-    torch.backends.cudnn.benchmark = True
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     for group in groups:
         started, programs, lanes = time.time(), [], 4

@@ -393,7 +393,8 @@ class TrainingRun:
     def _try_capture(self) -> None:
         before = self.snapshot()
         try:
-            self._graph = self._captured()
+            with fastest_convolutions():
+                self._graph = self._captured()
         except Exception as error:  # whatever a user's module does that a graph cannot hold
             if self._must_capture:
                 raise TrainingError(f"the training step cannot be captured: {error}") from error
@@ -519,6 +520,17 @@ class TrainingRun:
         if self._plan is None:
             raise TrainingError("begin_epoch() must come before step().")
         return self._plan
+
+
+@contextlib.contextmanager
+def fastest_convolutions() -> Iterator[None]:
+    """cuDNN tries its algorithms and keeps the fastest, unless deterministic ones are asked for."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def on_device(items: Items, device: torch.device) -> Tensor | Selection:
