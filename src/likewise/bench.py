@@ -52,10 +52,10 @@ CASES = (
     Case("resnet32", (32, 32, 3), 10),
     Case("vgg8", (32, 32, 3), 100),
 )
-WORKERS = (0, 4, 8, 14)
+WORKERS = (0, 8, 14)
 
 
-def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (4, 8)) -> list[dict[str, Any]]:
+def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[dict[str, Any]]:
     """A row for each network: images a second, ratios, and the share of both ceilings."""
     device = torch.device("cuda")
     flops_ceiling, bytes_ceiling = matrix_rate(device), copy_bandwidth(device)
