@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from likewise.errors import InputError
-from likewise.pair_batches import PairSchedule, forward_in_pieces
+from likewise.pair_batches import PairSchedule, forward_in_pieces, forward_rows
 from likewise.pairs import Pairs
 from likewise.plane import Plane
 
@@ -111,3 +111,5 @@ def test_forward_in_pieces_is_one_forward() -> None:
     for network in (nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))):
         network.double()
         torch.testing.assert_close(forward_in_pieces(network, x, 7), network(x))
+        index = torch.randperm(31)[:23]
+        torch.testing.assert_close(forward_rows(network, x, index, 7), network(x[index]))

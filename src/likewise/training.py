@@ -36,7 +36,7 @@ from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.half_weights import HalfWeights
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.optimisers import averaging_table, make_optimizer, rate_table
-from likewise.pair_batches import forward_in_pieces
+from likewise.pair_batches import forward_in_pieces, forward_rows
 from likewise.ranks import Ranks
 from likewise.recipes import Recipe
 
@@ -304,6 +304,8 @@ class TrainingRun:
         plan, objective = self._require_plan(), self.objective
         rows = plan.rows[self.step_index].squeeze(0)
         index = objective.items_of(rows)
+        if objective.rows_are_batches and isinstance(self.items, Tensor) and self.items.ndim == 2:
+            return objective.loss(forward_rows(self._student, self.items, index), rows)
         x = self._crop(plan, index, view=0)
         if not self.recipe.mixup or not isinstance(objective, PerceivedClasses):
             logits = self._outputs(self._student, x, len(index))
