@@ -1,11 +1,11 @@
 """Fitting an MLP to listed judgements about a million items: judgements a second.
 
 Ten Gaussian classes in 64 dimensions, single judgements flipped at known rates, the pairwise loss
-through those rates, Adam. Two ways of making batches do the same work in one run:
+through those rates, Adam. Two ways of doing the same work in one run:
 
-- *shared*: `likewise.pair_batches.PairSchedule`, one forward of an item for all its judgements in
-  the batch;
-- *usual*: random judgements, both items of each forwarded.
+- *shared*: what `fit` does, `likewise.training` over `likewise.shared_pairs`: one forward of an
+  item for all its judgements in the batch, held-out judgements scored after every epoch;
+- *usual*: a plain loop over random judgements, both items of each forwarded.
 
 Memory is the peak of a fresh process that fits for three steps, at as many judgements and at four
 times as many: what it grows by, divided by their difference, against the 9 bytes that a judgement
@@ -17,7 +17,6 @@ takes (two indices and an answer).
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import platform
@@ -25,7 +24,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +35,18 @@ from torch import Tensor, nn
 from likewise import functional
 from likewise.matching import matched_accuracy
 from likewise.networks import MLP
-from likewise.pair_batches import PairSchedule, forward_in_pieces
+from likewise.objectives import PairwiseLoss
 from likewise.pairs import Pairs
-from likewise.shared_pairs import shared_batch
+from likewise.recipes import Recipe
+from likewise.shared_pairs import SharedPairwise, shared_batch
+from likewise.training import TrainingRun
 
 N_CLASSES, N_FEATURES = 10, 64
 RATES = (0.8, 0.1)  # P(same | one class), P(same | two classes)
+N_HELD = 50_000  # held-out judgements, and items that they are about
+CPU = torch.device("cpu")
 
 Batch = tuple[Tensor, Tensor, Tensor, Tensor]
-Forward = Callable[[nn.Module, Tensor], Tensor]
 
 
 def make(n_items: int, n_judgements: int, seed: int) -> tuple[Tensor, np.ndarray, Pairs]:
@@ -55,23 +57,22 @@ def make(n_items: int, n_judgements: int, seed: int) -> tuple[Tensor, np.ndarray
     x = rng.standard_normal((n_items, N_FEATURES), dtype=np.float32)
     for k in range(N_CLASSES):
         x[y == k] += centres[k]
+    return torch.from_numpy(x), y, judge(y, n_judgements, rng)
+
+
+def judge(y: np.ndarray, n_judgements: int, rng: np.random.Generator) -> Pairs:
+    """Random noisy judgements about items of classes ``y`` (N,)."""
     left, right = np.empty((2, n_judgements), np.int32)
     same = np.empty(n_judgements, bool)
     for start in range(0, n_judgements, 1 << 20):  # in pieces: only the judgements themselves stay
         part = slice(start, start + (1 << 20))
         count = len(same[part])
-        left[part] = rng.integers(n_items, size=count, dtype=np.int32)
-        right[part] = rng.integers(n_items - 1, size=count, dtype=np.int32)
+        left[part] = rng.integers(len(y), size=count, dtype=np.int32)
+        right[part] = rng.integers(len(y) - 1, size=count, dtype=np.int32)
         right[part] += right[part] >= left[part]
         p_same = np.where(y[left[part]] == y[right[part]], *RATES)
         same[part] = rng.random(count) < p_same
-    return torch.from_numpy(x), y, Pairs(left, right, same, n_items=n_items)
-
-
-def shared_batches(pairs: Pairs, batch: int, rng: np.random.Generator) -> Iterator[Batch]:
-    for step in PairSchedule(pairs, batch).epoch(rng):
-        columns = (step.items, step.left, step.right, step.same)
-        yield tuple(torch.from_numpy(column) for column in columns)  # type: ignore[misc]
+    return Pairs(left, right, same, n_items=len(y))
 
 
 def usual_batches(pairs: Pairs, batch: int, rng: np.random.Generator) -> Iterator[Batch]:
@@ -84,49 +85,62 @@ def usual_batches(pairs: Pairs, batch: int, rng: np.random.Generator) -> Iterato
         yield tuple(torch.from_numpy(column) for column in columns)  # type: ignore[misc]
 
 
-def train(
-    network: nn.Module,
-    x: Tensor,
-    batches: Iterator[Batch],
-    forward: Forward,
-    rate: float,
-    seconds: float = float("inf"),
-) -> tuple[int, int, float]:
-    """Train until the batches or the seconds are over: ``(judgements, forwards, seconds)``."""
+def train_shared(
+    network: nn.Module, x: Tensor, pairs: Pairs, held: Pairs, options: argparse.Namespace
+) -> tuple[int, int, list[float]]:
+    """Train as `fit` would: ``(judgements, forwards)``, and the held-out score of every epoch."""
+    loss = PairwiseLoss("mcl", rates=RATES)
+    objective = SharedPairwise(loss, pairs, held, CPU, options.batch, options.seed)
+    recipe = Recipe(epochs=options.epochs, lr=options.rate)
+    run = TrainingRun(network, x, x[:N_HELD], objective, recipe, seed=options.seed)
+    forwards = 0
+
+    def count(module: nn.Module, inputs: tuple[Tensor]) -> None:
+        nonlocal forwards
+        forwards += len(inputs[0]) if module.training else 0
+
+    run.model.register_forward_pre_hook(count)
+    for _ in range(options.epochs):
+        run.begin_epoch()
+        for _ in range(options.steps or run.steps_per_epoch):
+            run.step()
+        if not options.steps:
+            run.end_epoch()
+    whole = options.epochs * len(pairs)
+    part = (options.steps or 0) * len(pairs) // run.steps_per_epoch
+    return part or whole, forwards, [epoch["held_out"] for epoch in run.history]
+
+
+def train_usual(
+    network: nn.Module, x: Tensor, batches: Iterator[Batch], rate: float, seconds: float
+) -> tuple[int, float]:
+    """A plain loop until the batches or the seconds are over: ``(judgements, seconds)``."""
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     a, b = RATES
-    judgements = forwards = 0
+    judgements = 0
     started = time.perf_counter()
     for items, left, right, same in batches:
-        f = forward(network, x[items]).softmax(dim=1)
+        f = network(x[items]).softmax(dim=1)
         similarity = b + (a - b) * (f[left] * f[right]).sum(dim=1)
         loss = functional.similarity_cross_entropy(similarity, same)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        judgements, forwards = judgements + len(same), forwards + len(items)
+        judgements += len(same)
         if time.perf_counter() - started > seconds:
             break
-    return judgements, forwards, time.perf_counter() - started
+    return judgements, time.perf_counter() - started
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """Fit by shared batches, then by usual ones of as many items, on the same data."""
     x, y, pairs = make(options.items, options.judgements, options.seed)
+    held = judge(y[:N_HELD], N_HELD, np.random.default_rng(options.seed + 1))
     torch.manual_seed(options.seed)
     network = MLP(N_FEATURES, N_CLASSES)
-    rng = np.random.default_rng(options.seed)
-    judgements, forwards, seconds = 0, 0, 0.0
-    processor = time.process_time()
-    for _ in range(options.epochs):
-        batches = itertools.islice(shared_batches(pairs, options.batch, rng), options.steps or None)
-        done = train(network, x, batches, forward_in_pieces, options.rate)
-        judgements, forwards, seconds = (
-            judgements + done[0],
-            forwards + done[1],
-            seconds + done[2],
-        )
-    processor = time.process_time() - processor
+    started, processor = time.perf_counter(), time.process_time()
+    judgements, forwards, scores = train_shared(network, x, pairs, held, options)
+    seconds, processor = time.perf_counter() - started, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     with torch.no_grad():
         predicted = network(x[:100_000]).argmax(dim=1).numpy()
@@ -139,15 +153,13 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "judgements_per_forward": round(judgements / forwards, 3),
         "batch": options.batch,
         "seconds": round(seconds, 2),
+        "held_out": [round(score, 5) for score in scores],
         "accuracy": round(float(matched_accuracy(predicted, y[:100_000])), 4),
         "peak_bytes": peak,
     }
     if not options.steps:
-        usual = usual_batches(pairs, 4096, rng)
-        fresh_network = MLP(N_FEATURES, N_CLASSES)
-        count, _, took = train(
-            fresh_network, x, usual, nn.Module.__call__, options.rate, seconds=10.0
-        )
+        usual = usual_batches(pairs, 4096, np.random.default_rng(options.seed))
+        count, took = train_usual(MLP(N_FEATURES, N_CLASSES), x, usual, options.rate, seconds=10.0)
         result["usual_per_second"] = round(count / took)
         result["ratio"] = round(judgements / seconds / (count / took), 2)
     return result
