@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise import messages
+from likewise import fields
 from likewise.annotators import AnnotatorChannel
 from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.graph import Graph, contract
@@ -185,20 +185,61 @@ def test_size_decides_the_method(monkeypatch):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_sparse_field_equals_the_scattered_one(weighted: bool) -> None:
-    """Field and expected log likelihood, by one sparse product and edge by edge."""
+@pytest.mark.parametrize("block", [7, 60, 1000])
+def test_the_sparse_field_equals_the_scattered_one(
+    weighted: bool, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Field and expected log likelihood, by sums over neighbours and edge by edge."""
+    monkeypatch.setattr("likewise.fields.BLOCK", block)
     rng = np.random.default_rng(0)
     pairs = Pairs.from_labels(rng.integers(4, size=60), per_item=10, random_state=0)
-    weight = rng.random(len(pairs)) if weighted else None
+    twice = Pairs.concatenate([pairs, pairs.subset(np.arange(60)), Pairs([3], [61], [1])])
+    weight = rng.random(len(twice)) if weighted else None
     graph = Graph.from_pairs(
-        Pairs(pairs.left, pairs.right, pairs.same, weight=weight, n_items=pairs.n_items)
+        Pairs(twice.left, twice.right, twice.same, weight=weight, n_items=twice.n_items)
     )
-    belief = torch.randn(60, 4, generator=torch.Generator().manual_seed(0)).softmax(1)
+    n = twice.n_items
+    assert n == 62  # one of which is judged by nobody
+    belief = torch.randn(n, 4, generator=torch.Generator().manual_seed(0)).softmax(1)
     channel = RateChannel(0.7, 0.05)
     sparse, scattered = (
-        kind(graph, channel, belief) for kind in (messages._SparseField, messages._ScatterField)
+        kind(graph, channel, belief) for kind in (fields.SparseField, fields.ScatterField)
     )
-    torch.testing.assert_close(sparse(belief), scattered(belief), atol=1e-5, rtol=1e-5)
+    covered, parts = zip(*sparse.blocks(belief), strict=True)
+    assert np.concatenate([np.arange(n)[items] for items in covered]).tolist() == list(range(n))
+    expected = torch.cat([part for _, part in scattered.blocks(belief)])
+    torch.testing.assert_close(torch.cat(parts), expected, atol=1e-5, rtol=1e-5)
     assert sparse.expected_log_likelihood(belief) == pytest.approx(
         scattered.expected_log_likelihood(belief), rel=1e-6
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_mean_field_in_blocks_is_mean_field(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prior = log_prior(40, 3).to(dtype)
+    before = prior.clone()
+    graph = Graph.from_pairs(Pairs.from_labels(np.arange(40) % 3, per_item=6, random_state=0))
+
+    def found(**options):
+        return infer(prior, graph, RateChannel(0.8, 0.2), method="mean_field", **options)
+
+    whole = found()
+    again = found(start=found(iterations=2))
+    monkeypatch.setattr("likewise.fields.BLOCK", 7)
+    monkeypatch.setattr("likewise.messages.BLOCK", 7)
+    parts = found()
+    assert whole.converged
+    torch.testing.assert_close(parts.log_belief, whole.log_belief)
+    torch.testing.assert_close(again.belief, whole.belief, atol=1e-3, rtol=0)
+    assert parts.evidence == pytest.approx(whole.evidence, rel=1e-6)
+    torch.testing.assert_close(prior, before, atol=0, rtol=0)
+
+
+def test_without_judgements_the_prior_remains() -> None:
+    prior = log_prior(5, 3)
+    graph = graph_of([], [], [], n_items=5)
+    found = infer(prior, graph, RateChannel(0.8, 0.2), method="mean_field")
+    torch.testing.assert_close(found.belief, prior.exp())
+    assert found.evidence == pytest.approx(0.0, abs=1e-9)

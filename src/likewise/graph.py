@@ -78,7 +78,7 @@ class Graph:
     def edge_log_table(self, channel: Channel, part: slice, table: Tensor) -> Tensor:
         """(m, 2) or (m, C, C) log likelihood of the answers in ``part``, weights included."""
         annotator = None if self.annotator is None else self.annotator[part]
-        rows = table[channel.groups(self.same[part], annotator)]
+        rows = table.index_select(0, channel.groups(self.same[part], annotator))
         if self.weight is None:
             return rows
         return rows * self.weight[part].view(-1, *(1,) * (rows.ndim - 1))
