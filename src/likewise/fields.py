@@ -1,8 +1,9 @@
-"""What its neighbours tell each item in mean field: the sums that an iteration is made of.
+"""What its judgements tell each item: the sums that an iteration of inference is made of.
 
-With beliefs q (N, C), an item's field is the sum over its judgements of the expected log
-likelihood of the answer under the other item's belief; for two rates, of gain * q_other up to a
-constant, gain being log P(answer | equal) - log P(answer | different).
+In belief propagation an item adds up the messages of its judgements. In mean field, with beliefs
+q (N, C), its field is the sum over its judgements of the expected log likelihood of the answer
+under the other item's belief; for two rates, of gain * q_other up to a constant, gain being
+log P(answer | equal) - log P(answer | different).
 """
 
 from __future__ import annotations
@@ -92,20 +93,44 @@ class SparseField:
         return total
 
 
+class MessageSums:
+    """(N, C) sums of messages to the items: on the CPU as bags, since adding one by one is slow."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._bags: tuple[list[_Bags], list[_Bags]] | None = None
+        if graph.device.type == "cpu":
+            edges = np.arange(len(graph), dtype=graph.left.numpy().dtype)
+            ends = graph.left.numpy(), graph.right.numpy()
+            left, right = (_bags(end, edges, None, graph.n_items) for end in ends)
+            self._bags = left, right
+
+    def __call__(self, to_left: Tensor, to_right: Tensor, start: Tensor) -> Tensor:
+        """``start`` (N, C) plus all messages (M, C) to either end of each judgement."""
+        total = start.clone()
+        if self._bags is None:
+            total.index_add_(0, self._graph.left, to_left)
+            return total.index_add_(0, self._graph.right, to_right)
+        for left, right in zip(*self._bags, strict=True):
+            total[left.items] += left.sums(to_left)
+            total[right.items] += right.sums(to_right)
+        return total
+
+
 @dataclass(frozen=True)
 class _Bags:
-    """Of each item of a block its neighbours, as compressed rows."""
+    """What each item of a block adds up, as compressed rows: ``members`` of some table."""
 
     items: slice
     starts: Tensor
-    neighbours: Tensor
-    gain: Tensor
+    members: Tensor
+    gain: Tensor | None
 
-    def sums(self, belief: Tensor) -> Tensor:
-        """(n, C) sum of gain times the neighbours' ``belief`` (N, C)."""
+    def sums(self, table: Tensor) -> Tensor:
+        """(n, C) sum of the members' rows of ``table`` (..., C), each times its gain."""
         return F.embedding_bag(
-            self.neighbours,
-            belief,
+            self.members,
+            table,
             self.starts,
             mode="sum",
             per_sample_weights=self.gain,
@@ -114,39 +139,36 @@ class _Bags:
 
 
 def _bags(
-    ends: NDArray[np.integer], others: NDArray[np.integer], gain: NDArray[np.floating], n: int
+    owners: NDArray[np.integer],
+    members: NDArray[np.integer],
+    gain: NDArray[np.floating] | None,
+    n_items: int,
 ) -> list[_Bags]:
-    """Neighbours by item, a block of items at a time, from judgements in any order.
+    """Members by owner, a block of items at a time, from members in any order.
 
     First by block, then by item within each: both times what is written to stays in the cache,
     which sorting by item at once would leave at every step.
     """
     found = []
-    owner = ends // BLOCK
-    n_blocks = -(-n // BLOCK)
-    by_block = _rows(owner, others, gain, n_blocks, n)
-    items_of = _rows(owner, ends, np.empty(len(ends), np.int8), n_blocks, n).indices
-    for block, items in enumerate(chunks(n, BLOCK)):
-        part = slice(by_block.indptr[block], by_block.indptr[block + 1])
-        rows = _rows(
-            items_of[part] - items.start,
-            by_block.indices[part],
-            by_block.data[part],
-            items.stop - items.start,
-            n,
-        )
-        found.append(_Bags(items, *map(torch.from_numpy, (rows.indptr, rows.indices, rows.data))))
+    block = owners // BLOCK
+    n_blocks = -(-n_items // BLOCK)
+    nothing = np.empty(len(owners), np.int8)
+    by_block = _rows(block, members, nothing if gain is None else gain, n_blocks)
+    owner = _rows(block, owners, nothing, n_blocks).indices
+    for k, items in enumerate(chunks(n_items, BLOCK)):
+        part = slice(by_block.indptr[k], by_block.indptr[k + 1])
+        own = owner[part] - items.start
+        rows = _rows(own, by_block.indices[part], by_block.data[part], items.stop - items.start)
+        starts, members_, gains = map(torch.from_numpy, (rows.indptr, rows.indices, rows.data))
+        found.append(_Bags(items, starts, members_, None if gain is None else gains))
     return found
 
 
 def _rows(
-    row: NDArray[np.integer],
-    column: NDArray[np.integer],
-    value: NDArray[np.generic],
-    n_rows: int,
-    n_columns: int,
+    row: NDArray[np.integer], column: NDArray[np.integer], value: NDArray[np.generic], n_rows: int
 ) -> sparse.csr_array:
     """By row, in the order in which they came; repetitions stay."""
+    n_columns = int(column.max(initial=0)) + 1
     entries = sparse.coo_array((value, (row, column)), shape=(n_rows, n_columns))
     entries.has_canonical_format = True  # or SciPy would sort each row, to add repetitions up
     return entries.tocsr()

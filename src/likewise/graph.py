@@ -12,10 +12,11 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from likewise.channels import Channel
+from likewise.edges import chunks
 from likewise.pairs import Pairs
 
-# Edges handled at once: bounds the temporaries to some tens of MB at ten classes.
-CHUNK = 1 << 19
+# Edges handled at once: temporaries that stay in the cache; on a GPU some tens of MB.
+CHUNK, GPU_CHUNK = 1 << 16, 1 << 19
 # Likelihood tables of single edges are kept between iterations up to this many floats.
 MAX_CACHED_FLOATS = 60_000_000
 
@@ -57,8 +58,7 @@ class Graph:
 
     def chunks(self) -> Iterator[slice]:
         """Slices that cover the judgements."""
-        for start in range(0, len(self), CHUNK):
-            yield slice(start, min(start + CHUNK, len(self)))
+        return chunks(len(self), CHUNK if self.device.type == "cpu" else GPU_CHUNK)
 
     def select(self, keep: Tensor) -> Graph:
         """The judgements at ``keep``: a mask or positions (M',)."""

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from likewise.channels import Channel, ExactChannel, RateChannel
 from likewise.edges import chunks
-from likewise.fields import BLOCK, field_operator
+from likewise.fields import BLOCK, MessageSums, field_operator
 from likewise.graph import Contraction, Graph, contract
 from likewise.short_rows import softmax
 
@@ -156,7 +156,8 @@ def _belief_propagation(
         to_left, to_right = start.to_left.clone(), start.to_right.clone()
     else:
         to_left, to_right = log_prior.new_zeros(shape), log_prior.new_zeros(shape)
-    total = _gather(log_prior, graph, to_left, to_right)
+    add_up = MessageSums(graph)
+    total = add_up(to_left, to_right, log_prior)
     belief = softmax(total)
     converged, done = False, 0
     for done in range(1, schedule.iterations + 1):
@@ -167,7 +168,7 @@ def _belief_propagation(
             to_right[part] = keep * to_right[part] + (1 - keep) * _message(from_left, rows)
             rows = rows if channel.two_rate else rows.mT
             to_left[part] = keep * to_left[part] + (1 - keep) * _message(from_right, rows)
-        total = _gather(log_prior, graph, to_left, to_right)
+        total = add_up(to_left, to_right, log_prior)
         updated = softmax(total)
         change = float((updated - belief).abs().sum(1).mean()) if len(belief) else 0.0
         belief = updated
@@ -179,19 +180,12 @@ def _belief_propagation(
     return Posterior(log_belief, evidence, done, converged, to_left, to_right)
 
 
-def _gather(log_prior: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor) -> Tensor:
-    """(N, C) prior plus all incoming log messages."""
-    total = log_prior.clone()
-    total.index_add_(0, graph.left, to_left)
-    return total.index_add_(0, graph.right, to_right)
-
-
 def _cavities(
     total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor, part: slice
 ) -> tuple[Tensor, Tensor]:
     """What each end of an edge believes without that edge: two (m, C) probabilities."""
-    from_left = softmax(total[graph.left[part]] - to_left[part])
-    from_right = softmax(total[graph.right[part]] - to_right[part])
+    from_left = softmax(total.index_select(0, graph.left[part]) - to_left[part])
+    from_right = softmax(total.index_select(0, graph.right[part]) - to_right[part])
     return from_left, from_right
 
 
