@@ -24,6 +24,7 @@ from likewise.noise import check_transition
 from likewise.pairs import as_pairs
 from likewise.progress import epoch_bar
 from likewise.recipes import Recipe
+from likewise.threads import is_small, one_thread
 from likewise.training import choose_device
 
 
@@ -124,7 +125,9 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         transition = self.transition
         if transition is not None and not isinstance(transition, str):
             transition = check_transition(transition, n_classes)
-        with epoch_bar(self.verbose) as progress:
+        own = isinstance(self.network, nn.Module)  # of which we know nothing
+        small = device.type == "cpu" and not own and is_small(items, judgements)
+        with epoch_bar(self.verbose) as progress, one_thread(when=small):
             fitted = methods.fit(
                 *(problem, self.method, transition, self.noise, self.anchors),
                 progress=progress,
