@@ -12,11 +12,12 @@ from torch import Tensor
 
 from likewise.channels import Channel, ExactChannel
 from likewise.graph import contract
-from likewise.joint.choice import with_confusions
+from likewise.joint.choice import confusable, with_confusions
 from likewise.joint.em import Options, State, first_targets, run_em
 from likewise.joint.heads import Head
 from likewise.joint.problem import JointProblem
 from likewise.joint.starts import (
+    HINT,
     MAX_SPECTRAL_ITEMS,
     component_start,
     pairwise_start,
@@ -47,11 +48,14 @@ def fit_exact(problem: JointProblem) -> tuple[State, Head]:
     return state, head
 
 
-def begin(problem: JointProblem, channel: Channel) -> list[Begun]:
-    """First posteriors of z (N, C), each with the channel refitted to it, worth going on from."""
+def begin(problem: JointProblem, channel: Channel, confusions: bool = True) -> list[Begun]:
+    """First posteriors of z (N, C), each with the channel refitted to it, worth going on from.
+
+    With Gaussian heads a channel is widened by particular confusions, unless these are unwanted.
+    """
     begun = [start(problem, channel) for start in promising_starts(problem)]
     if problem.features is not None:  # rounds are cheap: judge the starts by where they lead
-        return begun + [_with_confusions(problem, one) for one in begun]
+        return [_settle(problem, *one, confusions) for one in begun]
     if len(begun) > 1:
         trial = replace(problem.options, rounds=TRIAL_ROUNDS)
         states = [_em(problem, problem.network_head(), one, trial) for one in begun]
@@ -62,26 +66,42 @@ def begin(problem: JointProblem, channel: Channel) -> list[Begun]:
 
 def fit_begun(problem: JointProblem, begun: list[Begun]) -> tuple[State, Head]:
     """EM with each head from each first guess; the one of highest joint evidence."""
+    return max(every_fit(problem, begun), key=lambda fit: fit[0].evidence)
+
+
+def every_fit(problem: JointProblem, begun: list[Begun]) -> list[tuple[State, Head]]:
+    """EM from each first guess (outer) with each head, and from where a stiffer head led to."""
     options = problem.options
     if problem.features is not None:
         options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
     heads = problem.heads([belief for belief, _ in begun])
-    fits = [(_em(problem, head, one, options), head) for one in begun for head in heads]
-    return max(fits, key=lambda fit: fit[0].evidence)
+    fits: list[tuple[State, Head]] = []
+    for one in begun:
+        state: State | None = None
+        for head in heads:
+            fits.append((_em(problem, head, one, options), head))
+            if state is not None:  # a flexible head may refine what it would not have found
+                fits.append((_go_on(problem, head, state, options), head))
+            state = fits[-1][0]
+    return fits
 
 
-def _with_confusions(problem: JointProblem, begun: Begun) -> Begun:
-    """The same guess once people may confuse some classes more than others."""
-    belief, channel = begun
-    full = with_confusions(channel, problem.n_classes)
+def _settle(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Begun:
+    """What becomes of a guess once the judgements speak alone.
+
+    People may then confuse some classes more than others; clusters of the features that nobody
+    sees fade.
+    """
+    if confusions and confusable(problem.graph, problem.n_classes):
+        channel = with_confusions(channel, problem.n_classes)
     posterior = Posterior(torch.log(belief.clamp_min(1e-6)), 0.0, 0, False)
-    full = full.update(edge_statistics(posterior, problem.graph, full))
+    channel = channel.update(edge_statistics(posterior, problem.graph, channel))
     flat = torch.zeros_like(belief)
-    posterior = infer(0.3 * posterior.log_belief, problem.graph, full, iterations=20)
+    posterior = infer(HINT * posterior.log_belief, problem.graph, channel, iterations=20)
     for _ in range(10):
-        posterior = infer(flat, problem.graph, full, iterations=10, start=posterior)
-        full = full.update(edge_statistics(posterior, problem.graph, full))
-    return posterior.belief, full
+        posterior = infer(flat, problem.graph, channel, iterations=10, start=posterior)
+        channel = channel.update(edge_statistics(posterior, problem.graph, channel))
+    return posterior.belief, channel
 
 
 def promising_starts(problem: JointProblem) -> list[Start]:
@@ -150,4 +170,17 @@ def _em(problem: JointProblem, head: Head, begun: Begun, options: Options) -> St
         first_targets(perceived),
         options,
         problem.generator,
+    )
+
+
+def _go_on(problem: JointProblem, head: Head, state: State, options: Options) -> State:
+    """EM with another head from where one has led."""
+    return run_em(
+        problem.graph,
+        head,
+        state.channel,
+        state.targets,
+        options,
+        problem.generator,
+        state.transition,
     )

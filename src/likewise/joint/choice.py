@@ -39,6 +39,11 @@ def with_confusions(channel: Channel, n_classes: int) -> Channel:
     return channel
 
 
+def confusable(graph: Graph, n_classes: int) -> bool:
+    """Whether a (C, C) table is worth it: two classes have little to confuse, large ones cost."""
+    return n_classes > 2 and len(graph) * n_classes**2 <= MAX_CONFUSION_FLOATS
+
+
 def redundant(merged: Contraction, graph: Graph) -> int:
     """How many "same" judgements join what was joined already: each is a test of consistency."""
     return int(graph.same.sum()) - (graph.n_items - merged.graph.n_items)
@@ -49,13 +54,13 @@ def candidates(
 ) -> dict[str, Channel]:
     """The channels worth comparing, simplest first."""
     found: dict[str, Channel] = {"judgement": rates}
-    small = len(graph) * n_classes**2 <= MAX_CONFUSION_FLOATS
-    if small and n_classes > 2:
+    tables = confusable(graph, n_classes)
+    if tables:
         found["confusion"] = ConfusionChannel.from_rates(rates.a, rates.b, n_classes)
     if graph.annotator is not None and n_annotators > 1:
         people = AnnotatorChannel.from_rates(rates.a, rates.b, n_annotators)
         found["annotator"] = people
-        if small and n_classes > 2:
+        if tables:
             found["annotator+confusion"] = people.with_classes(n_classes)
     return found
 

@@ -64,12 +64,16 @@ def run_em(
     start: Targets,
     options: Options,
     generator: torch.Generator,
-    history: list[dict[str, Any]] | None = None,
+    transition: Tensor | None = None,
 ) -> State:
-    """Rounds of EM from ``start`` until the evidence stops rising; the best round is returned."""
+    """Rounds of EM from ``start`` until the evidence stops rising; the best round is returned.
+
+    ``transition`` (C, C) is where T starts from.
+    """
     folds = fold_of_items(graph.n_items, options.folds, generator).to(graph.device)
-    transition = _first_transition(start.perceived, options)
-    records = list(history or [])
+    if transition is None:
+        transition = _first_transition(start.perceived, options)
+    records: list[dict[str, Any]] = []
     targets, posterior = start, None
     best: State | None = None
     waited = 0
@@ -135,7 +139,7 @@ def _round(
     classes = class_posterior(log_g, transition, judged)
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
-    evidence = posterior.evidence + head.own_evidence(classes, transition)
+    evidence = posterior.evidence + head.own_evidence(classes)
     return State(renewed, transition, channel, log_g, posterior, evidence, temperature)
 
 

@@ -121,20 +121,19 @@ def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
         return _Fit(*fit_exact(problem), why)
     if kind == "judgement" and problem.options.transition is None:
         problem = problem.with_transition(nearly_identity(problem.n_classes))
-    begun = _begin(problem, by_annotator=kind == "annotator")
+    wide = kind in ("annotator", "confusion")
+    begun = _begin(problem, by_annotator=kind == "annotator", confusions=wide)
     if kind == "confusion":
         begun = [(belief, with_confusions(found, problem.n_classes)) for belief, found in begun]
-    elif kind in ("judgement", "both"):
-        begun = [one for one in begun if one[1].two_rate]
     return _Fit(*fit_begun(problem, begun), why)
 
 
-def _begin(problem: JointProblem, by_annotator: bool) -> list[Begun]:
+def _begin(problem: JointProblem, by_annotator: bool, confusions: bool = True) -> list[Begun]:
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
     channel: Channel = RateChannel(moments.a, moments.b)
     if by_annotator:
         channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
-    return begin(problem, channel)
+    return begin(problem, channel, confusions)
 
 
 def _fit_auto(problem: JointProblem) -> _Fit:

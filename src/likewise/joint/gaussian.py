@@ -8,6 +8,7 @@ follow whatever the judgements say, people's shared mistakes included.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,8 @@ from torch import Tensor, nn
 from likewise.batches import InputLayer, Model
 from likewise.joint.heads import Targets
 from likewise.networks import UnitLength, UnitLinear
+
+DRAWN = 0.5  # how far the covariance that features are judged by is drawn to a sphere
 
 
 @dataclass(frozen=True)
@@ -34,35 +37,40 @@ class Features:
         axes = axes[keep].T
         return cls((x - mean) @ axes, mean, axes)
 
-    def scatter(self, classes: Tensor) -> Tensor:
-        """(r, r) covariance within the classes (N, C)."""
+    @cached_property
+    def variance(self) -> Tensor:
+        """(r,) of the points along each axis; between the axes there is none."""
+        return self.points.square().mean(0)
+
+    def between(self, classes: Tensor) -> Tensor:
+        """(C, r) root of the covariance between classes (N, C), which is ``root.T @ root``."""
+        classes = classes.double()
         mass = classes.sum(0).clamp_min(1e-9)
-        means = classes.T @ self.points / mass[:, None]
-        between = (means.T * mass) @ means
-        return (self.points.T @ self.points - between) / len(self.points)
+        return classes.T @ self.points / (mass * len(self.points)).sqrt()[:, None]
 
     def dimensions(self, classes: Tensor) -> float:
-        """How many independent directions the spread within classes amounts to."""
-        values = torch.linalg.eigvalsh(self.scatter(classes.double())).clamp_min(0)
-        return float(values.sum() ** 2 / (values**2).sum().clamp_min(1e-300))
+        """How many independent directions the spread within classes amounts to.
 
-    def log_density(self, classes: Tensor, dimensions: float) -> float:
-        """Log density of the features under one sphere a class, up to a constant.
-
-        Counted over ``dimensions`` independent directions: 1280 correlated features are not 1280
-        observations.
+        (sum of eigenvalues)² / sum of their squares, of the covariance within classes.
         """
-        within = self.scatter(classes.double()).diagonal().sum()
-        whole = self.points.square().sum() / len(self.points)
-        return float(-0.5 * len(self.points) * dimensions * torch.log(within / whole))
+        root = self.between(classes)
+        trace = self.variance.sum() - root.square().sum()
+        squares = self.variance.square().sum() - 2 * (root.square() @ self.variance).sum()
+        squares = squares + (root @ root.T).square().sum()
+        return float(trace**2 / squares.clamp_min(1e-300))
 
+    def log_density(self, classes: Tensor) -> float:
+        """Log density of the points, one Gaussian a class, over that of one Gaussian for all.
 
-# The density of features counts half against the judgements: even their independent directions
-# are not Gaussian. This and the next number were set with true classes in sight, on crowd-dogs3 and
-# on the crowds of benchmarks/crowd.py: what those give is no blind result.
-DENSITY_WEIGHT = 0.5
-# People mostly see what is there: as if so many items a class had been seen for what they are.
-SEEN_RIGHTLY = 50.0
+        All of one covariance, drawn halfway to a sphere: directions in which items hardly differ
+        are not evidence of anything, and the others count by what the classes explain of them, be
+        they large or small.
+        """
+        shape = DRAWN * self.variance.mean() + (1 - DRAWN) * self.variance
+        root = self.between(classes)
+        explained = (1 - DRAWN) * (root / shape) @ root.T  # (C, C): log det by its lemma
+        eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
+        return float(-0.5 * len(self.points) * torch.logdet(eye - explained))
 
 
 @dataclass(frozen=True)
@@ -83,24 +91,24 @@ class GaussianHead:
             return (1.0,)
         return (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 
-    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
-        density = self.features.log_density(classes, self.dimensions)
-        rightly = float(torch.log(transition.diagonal().clamp_min(1e-6)).sum())
-        return DENSITY_WEIGHT * density + SEEN_RIGHTLY * rightly
+    def own_evidence(self, classes: Tensor) -> float:
+        return self.features.log_density(classes)
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
+        points = self.features.points
         classes = targets.classes.double() * (targets.weight > 0).double()[:, None]
         log_g = torch.zeros_like(classes)
         for fold in range(int(folds.max()) + 1):
             held = folds == fold
-            weight, bias = self._fit(self.features.points[~held], classes[~held])
-            log_g[held] = torch.log_softmax(self.features.points[held] @ weight + bias, dim=1)
+            weight, bias = self._fit(held, classes)
+            log_g[held] = torch.log_softmax(points[held] @ weight + bias, dim=1)
         return log_g.to(targets.classes)
 
     def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        weight, bias = self._fit(self.features.points, targets.classes.double())
+        nobody = torch.zeros(len(targets.classes), dtype=torch.bool, device=targets.classes.device)
+        weight, bias = self._fit(nobody, targets.classes.double())
         full = self.features.axes @ weight / temperature  # (d, C)
         network = UnitLinear(*full.shape)
         with torch.no_grad():
@@ -109,18 +117,23 @@ class GaussianHead:
         inputs = InputLayer(torch.zeros(len(full)), torch.ones(len(full)), images=False)
         return Model(inputs, network).to(full.device).eval()
 
-    def _fit(self, points: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """``(weight (r, C), bias (C,))`` of the linear softmax."""
+    def _fit(self, held: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
+        """``(weight (r, C), bias (C,))`` of the linear softmax, from the items not ``held``."""
+        points, left_out = self.features.points, self.features.points[held]
+        classes = classes * ~held[:, None]
         mass = classes.sum(0).clamp_min(1e-3)
         means = classes.T @ points / mass[:, None]  # (C, r)
-        covariance = (points.T @ points - (means.T * mass) @ means) / mass.sum()
         n_dims = points.shape[1]
-        spread = covariance.diagonal().sum()
+        # Principal axes: the products of all points are known, only those left out are missing.
+        whole = self.features.variance * len(points)
+        spread = whole.sum() - left_out.square().sum() - (means.square().sum(1) * mass).sum()
+        spread = spread / mass.sum()
         if self.stiffness >= 1:
             weight = means.T * (self.dimensions / spread)
         else:
-            eye = torch.eye(n_dims, dtype=points.dtype, device=points.device)
-            shape = (1 - self.stiffness) * covariance + self.stiffness * spread / n_dims * eye
-            weight = torch.linalg.solve(shape, means.T)
+            scatter = torch.diag(whole) - left_out.T @ left_out - (means.T * mass) @ means
+            shape = (1 - self.stiffness) / mass.sum() * scatter
+            shape.diagonal().add_(self.stiffness * spread / n_dims)
+            weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(shape))
         bias = torch.log(mass / mass.sum()) - 0.5 * (means.T * weight).sum(0)
         return weight, bias

@@ -47,8 +47,8 @@ class Head(Protocol):
     def temperatures(self) -> tuple[float, ...]:
         """By what EM may divide this head's logits, to mend its confidence."""
 
-    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
-        """What speaks for classes (N, C) and T beside the judgements; 0 where a head knows none."""
+    def own_evidence(self, classes: Tensor) -> float:
+        """What speaks for classes (N, C) beside the judgements; 0 where a head knows nothing."""
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
@@ -70,8 +70,8 @@ class JournaledHead:
     def temperatures(self) -> tuple[float, ...]:
         return self.head.temperatures
 
-    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
-        return self.head.own_evidence(classes, transition)
+    def own_evidence(self, classes: Tensor) -> float:
+        return self.head.own_evidence(classes)
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
@@ -118,7 +118,7 @@ class NetworkHead:
     def temperatures(self) -> tuple[float, ...]:
         return (0.4, 0.55, 0.75, 1.0, 1.35)
 
-    def own_evidence(self, classes: Tensor, transition: Tensor) -> float:
+    def own_evidence(self, classes: Tensor) -> float:
         return 0.0
 
     def crossfit(

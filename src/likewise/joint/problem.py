@@ -24,7 +24,7 @@ from likewise.pairs import Pairs
 # Gaussian heads take over where a network could memorise at will: few items, many features.
 MAX_GAUSSIAN_ITEMS = 3000
 RICH_FEATURES = 0.25  # features an item
-STIFFNESS = (1.0, 0.5)
+STIFFNESS = (1.0, 0.5, 0.2)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from likewise.messages import Posterior, edge_statistics, infer
 
 CANDIDATES = 50  # groups looked at for each class
 MAX_SPECTRAL_ITEMS = 300_000
+HINT = 0.3  # how much the spectral clusters count at first
 UPDATE_AT = (100, 150, 200, 300, 400, 500)  # steps at which the pairwise start refits the channel
 
 
@@ -50,9 +51,8 @@ def component_start(merged: Contraction, n_classes: int) -> Tensor:
 
 def spectral_embedding(graph: Graph, n_vectors: int) -> tuple[np.ndarray, np.ndarray]:
     """Leading ``(values (n,), vectors (N, n))`` of the centred judgement matrix, largest first."""
-    weight = graph.same.cpu().numpy().astype(np.float64)
     strength = np.ones(len(graph)) if graph.weight is None else graph.weight.cpu().double().numpy()
-    weight = (weight - np.average(weight, weights=strength)) * strength
+    weight = (graph.same.cpu().numpy() - _usual_answer(graph, strength)) * strength
     shape = (graph.n_items, graph.n_items)
     ends = (graph.left.cpu().numpy(), graph.right.cpu().numpy())
     half = sparse.coo_array((weight, ends), shape=shape).tocsr()
@@ -61,6 +61,17 @@ def spectral_embedding(graph: Graph, n_vectors: int) -> tuple[np.ndarray, np.nda
     values, vectors = eigsh(half + half.T, k=n_vectors, which="LA", v0=start)
     order = np.argsort(-values)
     return values[order], vectors[:, order]
+
+
+def _usual_answer(graph: Graph, strength: np.ndarray) -> np.ndarray:
+    """(M,) how often "same" is said by whoever was asked: who always says it then says nothing."""
+    said = graph.same.cpu().numpy() * strength
+    overall = said.sum() / max(strength.sum(), 1e-12)
+    if graph.annotator is None:
+        return np.full(len(graph), overall)
+    person = graph.annotator.cpu().numpy()
+    rate = (np.bincount(person, said) + overall) / (np.bincount(person, strength) + 1)
+    return np.asarray(rate[person])
 
 
 def spectral_start(
@@ -72,12 +83,14 @@ def spectral_start(
     labels = KMeans(n_classes, n_init=10, random_state=seed).fit(embedding).labels_
     hint = torch.full((graph.n_items, n_classes), 0.1 / n_classes, device=graph.device)
     hint[torch.arange(graph.n_items), torch.from_numpy(labels).long().to(graph.device)] += 0.9
-    flat = torch.zeros_like(hint)
-    guess = Posterior(torch.log(hint), 0.0, 0, False)
-    channel = channel.update(edge_statistics(guess, graph, channel))
-    posterior = infer(0.3 * torch.log(hint), graph, channel, iterations=20)
-    for _ in range(rounds):
-        posterior = infer(flat, graph, channel, iterations=20, start=posterior)
+    log_hint = torch.log(hint)
+    channel = channel.update(edge_statistics(Posterior(log_hint, 0.0, 0, False), graph, channel))
+    posterior = infer(HINT * log_hint, graph, channel, iterations=20)
+    for number in range(rounds):
+        # Let go of the hint bit by bit: at once, a channel that still looks too noisy would have
+        # every belief fall back to "any class".
+        held = HINT * max(0.0, 1 - number / (0.4 * rounds))
+        posterior = infer(held * log_hint, graph, channel, iterations=20, start=posterior)
         channel = channel.update(edge_statistics(posterior, graph, channel))
     return posterior, channel
 
