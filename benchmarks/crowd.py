@@ -1,10 +1,9 @@
 """Crowds: real people on three dog breeds, and crowds made by hand that fail in opposite ways.
 
 Nothing is chosen by the truth: it makes the crowds of the second kind, and scores. k-means of the
-features stands beside every result. "asking" compares, at equal numbers of judgements, pairs that
-`suggest` picks with random ones. Writes results/crowd.json:
+features stands beside every result. Writes results/crowd.json:
 
-    python benchmarks/crowd.py [crowds asking] [--seeds 5]
+    python benchmarks/crowd.py [--seeds 5]
 
 crowd-dogs3 is looked for under $LIKEWISE_DATA or ../shared/data, and left out where it is absent.
 """
@@ -13,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import os
 import time
 from collections.abc import Callable
@@ -25,15 +23,11 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from likewise import Pairs
 from likewise.atomic import write_json
 from likewise.joint import fit_joint
 from likewise.matching import matched_accuracy
-from likewise.noise import corrupt_labels, symmetric
-from likewise.suggest import suggest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "crowd.json"
@@ -187,111 +181,15 @@ def judge_crowd(name: str, seed: int) -> dict[str, Any] | None:
     }
 
 
-# -- asking -------------------------------------------------------------------------------------
-
-
-def ask_about_dogs(seed: int, steps: int = 4) -> list[dict[str, Any]]:
-    """Real answers, revealed pair by pair from those that were given."""
-    crowd = dogs(seed)
-    if crowd is None:
-        return []
-    everything = crowd.pairs
-    pool = np.stack([everything.left, everything.right], axis=1).astype(np.int64)
-    rows = []
-    for how in ("suggest", "random"):
-        rng = np.random.default_rng(seed)
-        asked = np.zeros(len(pool), bool)
-        asked[rng.choice(len(pool), 1500, replace=False)] = True
-        for step in range(steps):
-            known = everything.select(asked)
-            result = fit_joint(crowd.items, known, crowd.n_classes, random_state=seed)
-            score = matched_accuracy(result.posterior.argmax(1), crowd.truth)
-            row = {"data": "crowd-dogs3", "how": how, "seed": seed, "judgements": int(asked.sum())}
-            predicted = result.module(torch.from_numpy(crowd.items)).argmax(1).numpy()
-            rows.append(
-                row | {"accuracy": matched_accuracy(predicted, crowd.truth), "perceived": score}
-            )
-            if step < steps - 1:
-                asked[_next(how, result, crowd, known, pool, ~asked, 1000, rng)] = True
-    return rows
-
-
-def _next(
-    how: str,
-    result: Any,
-    crowd: Crowd,
-    known: Pairs,
-    pool: np.ndarray,
-    free: np.ndarray,
-    count: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Positions in the pool of the judgements to reveal next."""
-    open_ = np.flatnonzero(free)
-    if how == "random":
-        return rng.choice(open_, count, replace=False)
-    chosen = suggest(result, crowd.items, known, count, candidates=pool[open_], random_state=rng)
-    where = {(int(i), int(j)): k for k, (i, j) in zip(open_, pool[open_])}
-    return np.array([where[i, j] for i, j in map(tuple, chosen.tolist())])
-
-
-def ask_about_digits(seed: int, steps: int = 4) -> list[dict[str, Any]]:
-    """Class flips .2; five judgements an item at first, then three more an item a step."""
-    X, y = load_digits(return_X_y=True)
-    items = (X / 16).astype(np.float32)
-    train, test, y_train, y_test = train_test_split(
-        items, y, test_size=0.2, random_state=seed, stratify=y
-    )
-    rows = []
-    for how in ("suggest", "random"):
-        rng = np.random.default_rng(seed)
-        z = corrupt_labels(y_train, symmetric(10, 0.2), rng)
-        first = Pairs.from_labels(z, 5, rng)
-        asked = np.stack([first.left, first.right], axis=1).astype(np.int64)
-        for step in range(steps):
-            same = z[asked[:, 0]] == z[asked[:, 1]]
-            pairs = Pairs(asked[:, 0], asked[:, 1], same, n_items=len(z))
-            result = fit_joint(train, pairs, 10, noise="class", random_state=seed)
-            predicted = result.module(torch.from_numpy(test)).argmax(1).numpy()
-            rows.append(
-                {
-                    "data": "digits",
-                    "how": how,
-                    "seed": seed,
-                    "judgements": len(asked),
-                    "accuracy": matched_accuracy(predicted, y_test),
-                    "perceived": matched_accuracy(result.posterior.argmax(1), z),
-                }
-            )
-            if step < steps - 1:
-                count = 3 * len(z) // 2
-                drawn = Pairs.from_labels(z, 3, rng)
-                new = np.stack([drawn.left, drawn.right], axis=1)[:count]
-                if how == "suggest":
-                    new = suggest(result, train, pairs, count, random_state=rng)
-                asked = np.concatenate([asked, new])
-    return rows
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", default=["crowds", "asking"])
     parser.add_argument("--seeds", type=int, default=5)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    kept: dict[str, Any] = {"crowds": [], "asking": []}
-    if RESULTS.exists():
-        kept = json.loads(RESULTS.read_text())
-    if "crowds" in options.tables:
-        runs = [judge_crowd(name, seed) for name in CROWDS for seed in range(options.seeds)]
-        kept["crowds"] = [row for row in runs if row is not None]
-        write_json(RESULTS, kept)
-    if "asking" in options.tables:
-        kept["asking"] = []
-        for seed in range(options.seeds):
-            kept["asking"] += ask_about_dogs(seed) + ask_about_digits(seed)
-            write_json(RESULTS, kept)
-    print(crowd_table(kept["crowds"]), asking_table(kept["asking"]), sep="\n\n")
+    runs = [judge_crowd(name, seed) for name in CROWDS for seed in range(options.seeds)]
+    rows = [row for row in runs if row is not None]
+    write_json(RESULTS, {"crowds": rows})
+    print(crowd_table(rows))
 
 
 def crowd_table(rows: list[dict[str, Any]]) -> str:
@@ -308,18 +206,6 @@ def crowd_table(rows: list[dict[str, Any]]) -> str:
             f"| {mean['reliability_spearman']:.2f} |"
         )
     return "\n".join(lines)
-
-
-def asking_table(rows: list[dict[str, Any]]) -> str:
-    lines = ["| data | judgements | suggested | random |", "|---|---|---|---|"]
-    for data, count in sorted({(row["data"], row["judgements"]) for row in rows}):
-        cells = []
-        for how in ("suggest", "random"):
-            mine = [r for r in rows if (r["data"], r["judgements"], r["how"]) == (data, count, how)]
-            shown = (f"{np.mean([r[key] for r in mine]):.3f}" for key in ("accuracy", "perceived"))
-            cells.append(" / ".join(shown) if mine else "")
-        lines.append(f"| {data} | {count} | {cells[0]} | {cells[1]} |")
-    return "\n".join([*lines, "", "Accuracy of the classes / of the perceived classes."])
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ from torch import nn
 from likewise.annotators import AnnotatorChannel
 from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.errors import InputError
+from likewise.information import information, same_table, tables_of_people
 from likewise.joint import JointResult
 from likewise.pairs import Pairs
-from likewise.suggest import information, same_table, suggest
+from likewise.suggest import choose, suggest
 
 N = 60
 
@@ -87,6 +88,54 @@ def test_candidates_are_all_there_is_to_choose_from():
     assert found[0].tolist() == [3, 4] or 5 in found[0]
 
 
+def crowd(careless: int) -> Pairs:
+    """Six people judge the sure items of `certain_but`; two of them, at ``careless``, are coins."""
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(0, N, (2, 600))
+    left, right = left[left != right], right[left != right]
+    person = rng.integers(0, 6, len(left))
+    same = left % 3 == right % 3
+    coin = (person == careless) | (person == careless + 1)
+    same = np.where(coin, rng.random(len(same)) < 0.5, same)
+    return Pairs(left, right, same, [f"p{k}" for k in person], n_items=N)
+
+
+@pytest.mark.parametrize("careless", [0, 4])
+def test_questions_go_to_people_who_look(careless):
+    pairs, belief = crowd(careless), certain_but([])
+    model = result_with(belief, RateChannel(0.8, 0.2))
+    pool = np.array([[0, 2], [3, 8]]).repeat(6, axis=0)
+    belief[[0, 3]] = [0.49, 0.02, 0.49]
+    people = np.array([f"p{k}" for k in range(6)] * 2)
+    taken = choose(model, np.zeros((N, 2)), pairs, 8, pool, annotators=people)
+    first = set(people[taken[:4]])  # no item is asked about more often than twice at a time
+    assert len(taken) == len(set(taken.tolist())) == 8
+    assert not first & {f"p{careless}", f"p{careless + 1}"}
+
+
+def test_a_stranger_is_taken_for_one_of_the_crowd():
+    pairs, belief = crowd(0), certain_but([])
+    tables = tables_of_people(belief, pairs, RateChannel(0.8, 0.2))
+    assert tables.shape == (7, 3, 3)
+    told = tables[:, 0, 0] - tables[:, 0, 1]  # what a person's "same" is worth
+    assert max(told[:2]) < told[6] < min(told[2:6])
+    known = AnnotatorChannel.from_rates(0.9, 0.1, 6)
+    np.testing.assert_allclose(
+        tables_of_people(belief, pairs, known)[3], same_table(known, 3), atol=1e-9
+    )
+
+
+def test_whose_answer_it_is_decides_what_it_tells():
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.ones(3), 4)
+    tables = np.stack([same_table(RateChannel(a, b), 3) for a, b in [(0.9, 0.1), (0.6, 0.5)]])
+    pool = np.array([[0, 1], [2, 3], [0, 1]])
+    found = information(belief, pool, tables, np.array([0, 1, 1]))
+    alone = [information(belief, pool[[k]], tables[w])[0] for k, w in enumerate([0, 1, 1])]
+    np.testing.assert_allclose(found, alone)
+    assert found[0] > found[2]
+
+
 def test_a_classifier_serves_as_well():
     class Classifier:
         transition_ = None
@@ -105,6 +154,10 @@ def test_mistakes_are_refused_in_words():
         suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 0)
     with pytest.raises(InputError, match=r"shape \(K, 2\)"):
         suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, candidates=[1, 2])
+    with pytest.raises(InputError, match="give candidates"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, annotators=["a"])
+    with pytest.raises(InputError, match="one person a candidate"):
+        choose(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, [[1, 2]], annotators=["a", "b"])
     with pytest.raises(InputError, match="name items"):
         suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, candidates=[[1, N]])
 

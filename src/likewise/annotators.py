@@ -108,6 +108,16 @@ class AnnotatorChannel:
             p_same = torch.stack([p_same[:, eye].mean(1), p_same[:, ~eye].mean(1)], dim=1)
         return self.type_posterior @ p_same
 
+    def same_tables(self, n_classes: int) -> Tensor:
+        """(R + 1, C, C) P(same | z, z') of each annotator, and last of one never heard before."""
+        p_same = self._p_same()
+        if self.two_rate:
+            equal = torch.eye(n_classes, dtype=torch.bool)
+            p_same = torch.where(equal, p_same[:, 0, None, None], p_same[:, 1, None, None])
+        types = torch.cat([self.type_posterior, self.type_prior[None]])
+        tables: Tensor = torch.tensordot(types, p_same, dims=1)
+        return tables
+
     def predict_same(self, f_left: Tensor, f_right: Tensor) -> Tensor:
         p: Tensor = torch.tensordot(self.type_prior, self._p_same(), dims=1).to(f_left)
         if self.two_rate:

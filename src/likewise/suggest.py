@@ -1,13 +1,12 @@
 """Which pairs to ask about next: those whose answer is expected to say most.
 
-The information of a judgement about the perceived classes of its two items is
-H(answer) - E H(answer | z_i, z_j), under what is believed now and the channel through which people
-answer: high where an uncertain item meets a certain one of a class it may belong to, zero where the
-answer is known already or people would only guess.
+Not the most informative ones alone: no item is named in more than a few of them, and as far as
+little is known yet, chance has its share.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from likewise.annotators import AnnotatorChannel
 from likewise.channels import Channel, ExactChannel
 from likewise.errors import InputError
 from likewise.graph import Graph
+from likewise.information import class_entropy, information, same_table, tables_of_people
 from likewise.joint.fit import JointResult
 from likewise.messages import infer
 from likewise.pairs import Pairs, as_pairs
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
 
 FloatMatrix = NDArray[np.float64]
+Positions = NDArray[np.int64]
 DOUBT = 0.05  # of g, shared out evenly: a network is surer of items it was trained on than right
 LIKELY_CLASSES = 3
 PARTNERS = 4  # of each likely class, for every item
-CHUNK = 500_000
 
 
 def suggest(
@@ -39,32 +39,107 @@ def suggest(
     n: int,
     *,
     candidates: ArrayLike | None = None,
+    annotators: ArrayLike | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> NDArray[np.int64]:
     """(n, 2) pairs of items to ask about next, the most informative first.
 
-    ``candidates`` (K, 2): choose among these pairs only; by default among all that were not judged
-    yet. No item is named in more than a few of them: answers about one item soon repeat themselves.
-    Fewer than ``n`` come back where there are no more.
+    ``candidates`` (K, 2): choose among these pairs only, as `choose` does (which says which of them
+    were taken); by default among all that were not judged yet. ``annotators`` (K,): who would
+    answer each candidate. No item is named in more than a few pairs: answers about one item soon
+    repeat themselves. Fewer than ``n`` come back where there are no more.
     """
+    if candidates is not None:
+        taken = choose(
+            model, X, pairs, n, candidates, annotators=annotators, random_state=random_state
+        )
+        return np.asarray(candidates, np.int64)[taken]
+    if annotators is not None:
+        raise InputError("annotators say who would answer each candidate: give candidates too.")
+    rng = np.random.default_rng(random_state)
+    known = _known(model, X, pairs, n)
+    pool = _likely_pairs(known.belief, known.pairs, n, rng)
+    table = same_table(known.channel, known.belief.shape[1])
+    chosen = pool[_most_telling(known, pool, table, None, n, rng)]
+    at_random = _unjudged(rng.integers(0, len(known.belief), (2 * n, 2)), known.pairs)
+    return _fill(chosen, at_random[rng.permutation(len(at_random))], n)
+
+
+def choose(
+    model: SimilarityClassifier | JointResult,
+    X: ArrayLike,
+    pairs: Pairs | Any,
+    n: int,
+    candidates: ArrayLike,
+    *,
+    annotators: ArrayLike | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Positions:
+    """(n,) positions of the questions among ``candidates`` (K, 2) to ask next, most telling first.
+
+    ``annotators`` (K,): names, as in ``pairs``, of who would answer each; the same pair may be
+    offered to several. Questions go to people who have shown that they look.
+    """
+    rng = np.random.default_rng(random_state)
+    known = _known(model, X, pairs, n)
+    pool = _given(candidates, len(known.belief))
+    table, who = same_table(known.channel, known.belief.shape[1]), None
+    if annotators is not None:
+        table = tables_of_people(known.belief, known.pairs, known.channel)
+        who = _positions_of(annotators, known.pairs, len(pool))
+    chosen = _most_telling(known, pool, table, who, n, rng)
+    rest = np.setdiff1d(np.arange(len(pool)), chosen)
+    return np.concatenate([chosen, rng.permutation(rest)])[:n]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The judgements so far, and what is believed (N, C) after them."""
+
+    pairs: Pairs
+    belief: FloatMatrix
+    channel: Channel
+
+
+def _known(
+    model: SimilarityClassifier | JointResult, X: ArrayLike, pairs: Pairs | Any, n: int
+) -> _Known:
     if n < 1:
         raise InputError(f"ask for at least one pair, not {n}.")
-    rng = np.random.default_rng(random_state)
     listed = _about(as_pairs(pairs).explicit(), len(np.asarray(X)))
-    belief, channel = current_belief(model, X, listed)
-    given = None if candidates is None else _given(candidates, belief)
-    pool = _likely_pairs(belief, listed, n, rng) if given is None else given
-    value = information(belief, pool, same_table(channel, belief.shape[1]))
-    if isinstance(channel, ExactChannel):
-        value *= _reach(listed, pool)
+    return _Known(listed, *current_belief(model, X, listed))
+
+
+def _most_telling(
+    known: _Known,
+    pool: NDArray[np.int64],
+    p_same: FloatMatrix,
+    who: Positions | None,
+    n: int,
+    rng: np.random.Generator,
+) -> Positions:
+    """Positions in ``pool`` of the most informative pairs: ``n``, less the share of chance."""
+    value = information(known.belief, pool, p_same, who)
+    if isinstance(known.channel, ExactChannel):
+        value *= _reach(known.pairs, pool)
     # As far as next to nothing is known, chance asks better than a model that is mostly wrong.
-    unknown = float(_class_entropy(belief).mean() / np.log(belief.shape[1]))
-    informed = n - int(n * unknown)
+    n_items, n_classes = known.belief.shape
+    unknown = float(class_entropy(known.belief).mean() / np.log(n_classes))
     order = np.argsort(-value - 1e-9 * rng.random(len(value)), kind="stable")
-    chosen = _spread(pool[order], informed, len(belief))
-    at_random = rng.integers(0, len(belief), (2 * n, 2))
-    rest = _unjudged(at_random, listed) if given is None else given
-    return _fill(chosen, rest[rng.permutation(len(rest))], n)
+    return order[_spread(pool[order], n - int(n * unknown), n_items)]
+
+
+def _positions_of(annotators: ArrayLike, pairs: Pairs, n_candidates: int) -> Positions:
+    """(K,) position of each person among those of ``pairs``; one past the last for a stranger."""
+    asked = np.asarray(annotators).astype(str)
+    if asked.shape != (n_candidates,):
+        raise InputError(
+            f"annotators must name one person a candidate, shape ({n_candidates},), but have "
+            f"shape {asked.shape}."
+        )
+    names = [] if pairs.annotator_names is None else pairs.annotator_names.tolist()
+    code = {str(name): position for position, name in enumerate(names)}
+    return np.array([code.get(name, len(names)) for name in asked.tolist()], np.int64)
 
 
 def _about(pairs: Pairs, n_items: int) -> Pairs:
@@ -77,33 +152,11 @@ def _about(pairs: Pairs, n_items: int) -> Pairs:
         pairs.left,
         pairs.right,
         pairs.same,
-        None if pairs.annotator_names is None else pairs.annotator_names[pairs.annotator],
+        pairs.annotator,
         pairs.weight,
+        annotator_names=pairs.annotator_names,
         n_items=n_items,
     )
-
-
-def information(
-    belief: FloatMatrix, pool: NDArray[np.int64], p_same: FloatMatrix
-) -> NDArray[np.float64]:
-    """(K,) nats that an answer about each pair would give; ``p_same`` (C, C) is P(same | z, z')."""
-    noise = _entropy(p_same)
-    value = np.empty(len(pool))
-    for start in range(0, len(pool), CHUNK):
-        part = slice(start, start + CHUNK)
-        left, right = belief[pool[part, 0]], belief[pool[part, 1]]
-        answer = np.einsum("kc,kc->k", left @ p_same, right)
-        value[part] = _entropy(answer) - np.einsum("kc,kc->k", left @ noise, right)
-    return value
-
-
-def same_table(channel: Channel, n_classes: int) -> FloatMatrix:
-    """(C, C) P(same) of two items whose perceived classes are known."""
-    eye = torch.eye(n_classes, dtype=torch.float64)
-    left = eye.repeat_interleave(n_classes, dim=0)
-    right = eye.repeat(n_classes, 1)
-    table = channel.predict_same(left, right).reshape(n_classes, n_classes)
-    return table.clamp(1e-6, 1 - 1e-6).numpy()
 
 
 def current_belief(
@@ -130,7 +183,7 @@ def _likely_pairs(
 ) -> NDArray[np.int64]:
     """Pairs of an uncertain item with sure ones of its likely classes."""
     n_classes = belief.shape[1]
-    uncertain = np.argsort(-_class_entropy(belief), kind="stable")[: max(4 * n, 200)]
+    uncertain = np.argsort(-class_entropy(belief), kind="stable")[: max(4 * n, 200)]
     likely = np.argsort(-belief[uncertain], axis=1)[:, : min(LIKELY_CLASSES, n_classes)]
     best = belief.argmax(axis=1)
     sure_of = [_surest(belief, best, k) for k in range(n_classes)]
@@ -176,35 +229,25 @@ def _surest(belief: FloatMatrix, best: NDArray[np.int64], k: int) -> NDArray[np.
     return np.asarray(members[order][: max(len(members) // 2, 1)], np.int64)
 
 
-def _given(candidates: ArrayLike, belief: FloatMatrix) -> NDArray[np.int64]:
+def _given(candidates: ArrayLike, n_items: int) -> NDArray[np.int64]:
     pool = np.asarray(candidates)
     if pool.ndim != 2 or pool.shape[1] != 2:
         raise InputError(f"candidates must be pairs, shape (K, 2), but have shape {pool.shape}.")
-    if len(pool) and (pool.min() < 0 or pool.max() >= len(belief)):
-        raise InputError(f"candidates must name items from 0 to {len(belief) - 1}.")
+    if len(pool) and (pool.min() < 0 or pool.max() >= n_items):
+        raise InputError(f"candidates must name items from 0 to {n_items - 1}.")
     return pool.astype(np.int64)
 
 
-def _spread(pool: NDArray[np.int64], n: int, n_items: int) -> NDArray[np.int64]:
-    """The first ``n`` pairs in which no item comes too often."""
+def _spread(pool: NDArray[np.int64], n: int, n_items: int) -> Positions:
+    """Positions of the first ``n`` pairs in which no item comes too often."""
     limit = max(2, int(np.ceil(6 * n / n_items)))
     seen = np.zeros(n_items, np.int64)
-    chosen: list[tuple[int, int]] = []
-    for i, j in pool:
+    chosen: list[int] = []
+    for position, (i, j) in enumerate(pool):
         if len(chosen) == n:
             break
         if max(seen[i], seen[j]) < limit:
             seen[i] += 1
             seen[j] += 1
-            chosen.append((i, j))
-    return np.array(chosen, np.int64).reshape(-1, 2)
-
-
-def _entropy(p: FloatMatrix | NDArray[np.float64]) -> NDArray[np.float64]:
-    q = np.clip(p, 1e-12, 1 - 1e-12)
-    return np.asarray(-q * np.log(q) - (1 - q) * np.log1p(-q))
-
-
-def _class_entropy(belief: FloatMatrix) -> NDArray[np.float64]:
-    q = np.clip(belief, 1e-12, 1)
-    return np.asarray(-(q * np.log(q)).sum(axis=1))
+            chosen.append(position)
+    return np.array(chosen, np.int64)
