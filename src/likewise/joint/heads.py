@@ -14,8 +14,10 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from likewise.adam import AdamW
 from likewise.joint.bank import make_bank
 from likewise.journal import Journal
+from likewise.short_rows import softmax
 
 TINY = 1e-12
 
@@ -179,9 +181,7 @@ class _Fit:
         self.average = copy.deepcopy(self.bank)
         self.parameters: list[Tensor] = list(self.bank.parameters())
         self.averages: list[Tensor] = list(self.average.parameters())
-        self.optimizer = torch.optim.AdamW(
-            self.parameters, lr=head.learning_rate, weight_decay=head.weight_decay, fused=True
-        )
+        self.optimizer = AdamW(self.parameters, head.learning_rate, head.weight_decay)
         self.length = min(len(part) for part in rows)
         self.batch_size = max(16, min(head.batch_size, self.length // 8))
         self.steps = 0
@@ -191,7 +191,8 @@ class _Fit:
         self.bank.train()
         forward = transition.to(self.head.items.device, torch.float32)
         for batch in torch.split(self._shuffled(), self.batch_size, dim=1):  # (K, b)
-            g = torch.softmax(self.bank(self.head.items[batch]), dim=2)
+            logits = self.bank(self.head.items[batch])
+            g = softmax(logits.flatten(0, 1)).view_as(logits)
             log_f = torch.log((g @ forward).clamp_min(TINY))
             loss = -(target[batch].to(log_f) * log_f).sum(2).mean(1).sum()
             self.optimizer.zero_grad()

@@ -18,9 +18,11 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
+from likewise.adam import AdamW
 from likewise.channels import Channel, ExactChannel
 from likewise.graph import Contraction, Graph
 from likewise.messages import Posterior, edge_statistics, infer
+from likewise.short_rows import similarities, softmax
 
 CANDIDATES = 50  # groups looked at for each class
 MAX_SPECTRAL_ITEMS = 300_000
@@ -110,7 +112,7 @@ def pairwise_start(
     """
     seed = int(torch.randint(2**31 - 1, (1,), generator=generator))
     module = build(seed).to(items.device)
-    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3, weight_decay=1e-2, fused=True)
+    optimizer = AdamW(module.parameters(), lr=1e-3, weight_decay=1e-2)
     edge_table = _edge_table(graph, channel)
     batch_size = int(np.clip(len(graph) // 20, min(512, len(graph)), 2048))
     for step in range(steps):
@@ -121,8 +123,8 @@ def pairwise_start(
         edges = torch.randint(len(graph), (batch_size,), generator=generator).to(items.device)
         left, right = graph.left[edges].long(), graph.right[edges].long()
         shown, position = torch.unique(torch.cat([left, right]), return_inverse=True)
-        g = torch.softmax(module(items[shown]), dim=1)
-        equal = (g[position[:batch_size]] * g[position[batch_size:]]).sum(1)
+        g = softmax(module(items[shown]))
+        equal = similarities(g, position[:batch_size], position[batch_size:])
         rows = edge_table[edges]
         likelihood = rows[:, 1] + (rows[:, 0] - rows[:, 1]) * equal
         mean = g.mean(0)
