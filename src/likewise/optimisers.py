@@ -8,19 +8,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from likewise.adam import AdamW
 from likewise.recipes import Recipe
 
 
 def make_optimizer(
     parameters: list[nn.Parameter], recipe: Recipe, device: torch.device
-) -> torch.optim.Optimizer:
+) -> torch.optim.Optimizer | AdamW:
     # On a GPU the rate is a tensor that the captured step reads.
     cuda = device.type == "cuda"
     rate: Any = torch.tensor(recipe.lr, device=device) if cuda else recipe.lr
     if recipe.optimizer == "adam":
         # Decoupled decay: coupled, it drives pairwise losses to uniform outputs.
+        if not cuda:
+            return AdamW(parameters, recipe.lr, recipe.weight_decay)
         return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=cuda, capturable=cuda
+            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True, capturable=True
         )
     return torch.optim.SGD(
         parameters, lr=rate, momentum=recipe.momentum, nesterov=recipe.momentum > 0,
