@@ -3,7 +3,7 @@
     python benchmarks/gpu_session.py DATA OUT TABLE[:option=value,...][+TABLE...] ...
 
 Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, methods, trials,
-epochs, lanes) behind a colon, as ``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``; tables joined
+epochs, lanes, and the first trial to run) behind a colon, as ``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``; tables joined
 by ``+`` share the GPU. A table waits until its data is there, so that a session can begin before
 all of it has arrived. Finished cells are skipped, so that a session can be resumed.
 """
@@ -38,7 +38,8 @@ def main(data: Path, out: Path, groups: list[str]) -> None:
             settings = cut(name, cuts)
             lanes = int(cuts.get("lanes", lanes))
             dataset = wait_for(data, settings.dataset)
-            chains = unfinished(settings, out)
+            first = int(cuts.get("first", 0))
+            chains = [c for c in unfinished(settings, out) if c[0].trial >= first]
             programs += chain_programs(chains, settings, dataset, out, device, lanes, report)
         run_together(programs, lanes)
         print(f"== {group}: {time.time() - started:.0f} s", flush=True)

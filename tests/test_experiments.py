@@ -50,9 +50,9 @@ def test_every_shipped_config_loads_and_can_be_cut(table: str) -> None:
 
 @pytest.mark.parametrize("table", ["table1", "table2", "table3", "table4"])
 def test_configs_are_the_recipes_of_the_paper(table: str) -> None:
-    """But for the several starts, which are said to be ours."""
+    """But for the revivals, which are said to be ours."""
     settings = load_settings(table)
-    assert settings.training.with_(starts=1) == PAPER[settings.network]
+    assert settings.training.with_(revivals=()) == PAPER[settings.network]
 
 
 def test_settings_of_the_paper_by_its_own_text() -> None:

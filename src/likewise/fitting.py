@@ -180,7 +180,12 @@ def pairwise_program(
     if start is None and recipe.starts > 1:
         run = yield from _best_start(problem, objective, recipe)
     else:
-        run = yield problem.run(objective, recipe, start)
+        run = problem.run(objective, recipe, start)
+    for epoch in sorted({round(share * recipe.epochs) for share in recipe.revivals} - {0}):
+        run = yield from _until(run, epoch)
+        run.revive()
+    run.until = None
+    run = yield run
     return finish(run, "mns" if matrix is not None else kind, transition)
 
 
@@ -193,9 +198,13 @@ def _best_start(
         run = problem.run(objective, recipe, problem.model(start))
         run.until = max(1, round(recipe.start_share * recipe.epochs))
         begun.append((yield run))
-    best = min(begun, key=lambda run: float(run.best_score))
-    best.until = None
-    return (yield best)
+    return min(begun, key=lambda run: float(run.best_score))
+
+
+def _until(run: TrainingRun, epoch: int) -> Generator[TrainingRun, TrainingRun, TrainingRun]:
+    """Go on until an epoch, unless the run is that far."""
+    run.until = epoch
+    return run if run.finished else (yield run)
 
 
 def mns_program(

@@ -44,6 +44,14 @@ class Objective(ABC):
     def refine(self, logits: Tensor, progress: float) -> None:  # noqa: B027 (most need nothing)
         """After an epoch: whatever is estimated along the way, from held-out logits."""
 
+    def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Two (k, k) sums of x_i x_j' over training pairs among ``items`` (n,), with their
+        ``features`` x (n, k): over pairs judged the same, and over all that were judged.
+
+        None where that cannot be had.
+        """
+        return None
+
     def tensors(self) -> dict[str, Tensor]:
         """State that changes during training, for checkpoints."""
         return {}
@@ -128,6 +136,12 @@ class CompletePairwise(Objective):
             costs.append(self.pairwise.all_pairs(part, same) * (len(part) / len(logits)))
         return torch.stack(costs).sum()
 
+    def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+        groups = features.new_zeros(int(self.ids.max()) + 1, features.shape[1])
+        groups.index_add_(0, self.ids[items], features)
+        total, alone = features.sum(dim=0), features.T @ features  # nobody is compared with itself
+        return groups.T @ groups - alone, torch.outer(total, total) - alone
+
 
 class ListedPairwise(Objective):
     """Listed judgements: batches of them, forwarding the items that they name.
@@ -163,6 +177,16 @@ class ListedPairwise(Objective):
     def score(self, logits: Tensor) -> Tensor:
         left, right, same, weight = self.held
         return self.pairwise.listed(logits, left, right, same, weight)
+
+    def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+        n_items = int(max(self.left.max(), self.right.max(), items.max())) + 1
+        row = torch.full((n_items,), -1, dtype=torch.int64, device=items.device)
+        row[items] = torch.arange(len(items), device=items.device)
+        both = torch.nonzero((row[self.left] >= 0) & (row[self.right] >= 0)).squeeze(1)
+        left, right = features[row[self.left[both]]], features[row[self.right[both]]]
+        same = (left * self.same[both].to(left.dtype)[:, None]).T @ right
+        asked = left.T @ right
+        return same + same.T, asked + asked.T
 
 
 class PerceivedClasses(Objective):

@@ -23,7 +23,9 @@ class Recipe:
     ``nonfinite`` says what a batch with a loss or gradient that is not finite does: "stop", or
     "skip" it and count.
     With ``starts`` > 1 a pairwise method begins that often, for ``start_share`` of the epochs, and
-    goes on with the start of the best held-out score: the pairwise loss has bad basins.
+    goes on with the start of the best held-out score: the pairwise loss has bad basins. At each of
+    ``revivals`` (fractions of the epochs) it gives empty outputs half of a merged class, if the
+    judgements show one (`likewise.revive`).
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.
     """
@@ -47,11 +49,13 @@ class Recipe:
     balance: float = 0.0
     starts: int = 1
     start_share: float = 0.1
+    revivals: tuple[float, ...] = ()
     high_noise: dict[str, Any] | None = None
     nonfinite: str = "stop"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "milestones", tuple(self.milestones))
+        object.__setattr__(self, "revivals", tuple(self.revivals))
         if self.teacher_temperature is not None:
             object.__setattr__(self, "teacher_temperature", tuple(self.teacher_temperature))
         if self.high_noise is not None:  # tuples, as above: JSON makes lists of them
@@ -110,7 +114,7 @@ JOINT: dict[str, Recipe] = {
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
-        teacher_from=0.2, teacher_temperature=None, high_noise={"teacher_from": 0.3},
+        teacher_from=0.2, teacher_temperature=None, high_noise={"teacher_from": 1.0},
     ),
     "vgg8": Recipe(
         epochs=100, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",

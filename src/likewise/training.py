@@ -34,11 +34,13 @@ from likewise.drawing_modules import may_draw, seeded
 from likewise.errors import InputError, NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.half_weights import HalfWeights
+from likewise.networks import last_linear
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.optimisers import averaging_table, make_optimizer, rate_table
 from likewise.pair_batches import forward_in_pieces, forward_rows
 from likewise.ranks import Ranks
 from likewise.recipes import Recipe
+from likewise.revive import revive
 
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
 WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
@@ -235,6 +237,22 @@ class TrainingRun:
                 for target, kept in zip(chosen.state_dict().values(), self.best):
                     target.copy_(kept)
         return chosen.eval().requires_grad_(False)
+
+    def revive(self) -> None:
+        """Split merged classes into free outputs, and forget the best epoch, which lacked a class.
+
+        A run that was resumed later than here has done so before. Ranks that share the items out
+        cannot: none of them sees the judgements between all of its items.
+        """
+        if self.epoch != self.until or self.ranks is not None:
+            return
+        with self.on_stream(), torch.no_grad():
+            if not revive(self.model, self.items, self.objective, self.seed):
+                return
+            self.best_score.fill_(math.inf)
+            if self.averaged is not None:
+                for mine, learned in zip(_output_layer(self.averaged), _output_layer(self.model)):
+                    mine.copy_(learned)
 
     @property
     def taught(self) -> bool:
@@ -546,6 +564,11 @@ def on_device(items: Items, device: torch.device) -> Tensor | Selection:
 def every(items: Items, start: int, step: int) -> Items:
     """Each ``step``-th item from ``start`` on."""
     return items.every(start, step) if isinstance(items, Selection) else items[start::step]
+
+
+def _output_layer(model: nn.Module) -> list[nn.Parameter]:
+    layer = last_linear(model)
+    return [] if layer is None else list(layer.parameters())
 
 
 def _new_stream(device: torch.device) -> torch.cuda.Stream:

@@ -1,0 +1,148 @@
+"""Merged classes are found by the judgements and split into outputs that are free."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from likewise.fitting import Problem, pairwise_program
+from likewise.lanes import run_one
+from likewise.matching import matched_accuracy
+from likewise.noise import corrupt_labels, symmetric
+from likewise.objectives import CompletePairwise, ListedPairwise, Objective, PairwiseLoss
+from likewise.pairs import Pairs
+from likewise.recipes import Recipe
+from likewise.revive import revive
+
+CPU = torch.device("cpu")
+CENTRES = 6 * np.eye(4, 5)
+
+
+def made(noise: float = 0.4, n: int = 1200) -> tuple[Tensor, np.ndarray, np.ndarray]:
+    """(items, true classes, perceived classes) of four round clouds."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=n)
+    x = CENTRES[y] + rng.normal(size=(n, 5))
+    return torch.tensor(x, dtype=torch.float32), y, corrupt_labels(y, symmetric(4, noise), 1)
+
+
+def objective(z: np.ndarray, per_item: int | None) -> Objective:
+    pairs = Pairs.from_labels(z, per_item=per_item, random_state=0)
+    if per_item is None:
+        return CompletePairwise(PairwiseLoss("mcl"), pairs, pairs, CPU)
+    return ListedPairwise(PairwiseLoss("mcl"), pairs, pairs, CPU, batch=64)
+
+
+def model(rows: list[list[float]]) -> nn.Linear:
+    """A linear model whose outputs are nearest to these points."""
+    layer = nn.Linear(5, len(rows))
+    points = torch.tensor(rows)
+    with torch.no_grad():
+        layer.weight.copy_(points)
+        layer.bias.copy_(-points.square().sum(dim=1) / 2)
+    return layer
+
+
+def between(*classes: int) -> list[float]:
+    return CENTRES[list(classes)].mean(axis=0).astype(np.float32).tolist()
+
+
+NOWHERE = [0.0, 0.0, 0.0, 0.0, -90.0]
+ASIDE = (CENTRES[3] + [0, 0, 0, 0, 0.5]).tolist()  # halves the last class with the next
+OTHER_SIDE = (CENTRES[3] - [0, 0, 0, 0, 0.5]).tolist()
+
+
+@pytest.mark.parametrize("per_item", [None, 60])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [between(0, 1), NOWHERE, between(2), between(3)],
+        [between(0, 1), between(2), ASIDE, OTHER_SIDE],
+        [NOWHERE, between(0, 1), NOWHERE, between(2, 3)],
+    ],
+    ids=["an empty output", "a halved class", "two of each"],
+)
+def test_a_merged_class_gets_a_free_output(rows, per_item):
+    x, y, z = made()
+    layer = model(rows)
+    before = matched_accuracy(y, layer(x).argmax(dim=1).numpy())
+    assert revive(layer, x, objective(z, per_item), seed=0) == len(rows) - len(set_of(before))
+    after = matched_accuracy(y, layer(x).argmax(dim=1).numpy())
+    assert before < 0.8
+    assert after > 0.95
+
+
+def set_of(accuracy: float) -> range:
+    """As many classes as that accuracy shows to be told apart."""
+    return range(round(4 * accuracy))
+
+
+@pytest.mark.parametrize("per_item", [None, 60])
+def test_nothing_is_done_where_every_class_has_its_output(per_item):
+    x, _, z = made()
+    layer = model([between(k) for k in range(4)])
+    before = layer.weight.clone()
+    assert revive(layer, x, objective(z, per_item), seed=0) == 0
+    assert torch.equal(layer.weight, before)
+
+
+def test_a_spare_output_does_not_split_a_single_class():
+    x, _, z = made()
+    layer = model([*(between(k) for k in range(4)), NOWHERE])
+    assert revive(layer, x, objective(z, None), seed=0) == 0
+
+
+def test_models_that_do_not_end_in_a_linear_layer_are_left_alone():
+    x, _, z = made()
+    network = nn.Sequential(model([between(0, 1), NOWHERE, between(2), between(3)]), nn.ReLU())
+    assert revive(network, x, objective(z, None), seed=0) == 0
+
+
+@pytest.mark.parametrize("per_item", [None, 30])
+def test_agreement_is_the_sum_over_pairs(per_item):
+    _, _, z = made(n=60)
+    asked_of = objective(z, per_item)
+    rng = np.random.default_rng(1)
+    items, features = np.sort(rng.permutation(60)[:25]), rng.normal(size=(25, 3))
+    row = dict(zip(items.tolist(), features))
+    listed = Pairs.from_labels(z, per_item=per_item, random_state=0).explicit()
+    same, asked = np.zeros((3, 3)), np.zeros((3, 3))
+    for left, right, answer in zip(listed.left, listed.right, listed.same):
+        if left in row and right in row:
+            both = np.outer(row[left], row[right]) + np.outer(row[right], row[left])
+            asked += both
+            same += both * answer
+    found = asked_of.agreement(torch.from_numpy(items), torch.from_numpy(features))
+    assert found is not None
+    np.testing.assert_allclose(found[0], same, atol=1e-8)
+    np.testing.assert_allclose(found[1], asked, atol=1e-8)
+
+
+def test_a_fit_with_revivals_forgets_the_epochs_that_lacked_a_class():
+    x, y, z = made()
+    recipe = Recipe(epochs=4, batch_size=64, lr=1e-2, revivals=(0.5,))
+    items = x.numpy()
+    problem = Problem(items, Pairs.from_labels(z), 4, network="linear", recipe=recipe)
+    program = pairwise_program(problem, "mcl")
+    run = next(program)
+    assert run.until == 2
+    collapsed = model([between(0, 1), NOWHERE, between(2), between(3)])
+    run.train()
+    with torch.no_grad():  # as if training had gone astray
+        scale, mean = run.model.inputs.scale, run.model.inputs.mean
+        layer = [m for m in run.model.modules() if isinstance(m, nn.Linear)][-1]
+        layer.weight.copy_(collapsed.weight / scale)
+        layer.bias.copy_(collapsed.bias + collapsed.weight @ mean)
+    run = program.send(run)
+    assert run.until is None
+    assert run.best_score == torch.inf
+    run.train()
+    with pytest.raises(StopIteration) as end:
+        program.send(run)
+    fitted = end.value.value
+    assert fitted.best_epoch >= 2
+    predicted = fitted.model(torch.from_numpy(items)).argmax(dim=1).numpy()
+    assert matched_accuracy(y, predicted) > 0.95
+    assert run_one(pairwise_program(problem, "mcl")).best_epoch >= 0
