@@ -9,18 +9,16 @@ log P(answer | equal) - log P(answer | different).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
-from torch.nn import functional as F
 
 from likewise.channels import Channel
 from likewise.edges import chunks
 from likewise.graph import Graph
+from likewise.short_rows import Bags, compressed
 
 # Items handled at once: their fields and what is made of them stay in the cache.
 BLOCK = 1 << 16
@@ -81,14 +79,15 @@ class SparseField:
 
     def blocks(self, belief: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """The field under ``belief`` (N, C): items as a slice, and theirs (n, C)."""
-        for rights, lefts in zip(self._rights, self._lefts, strict=True):
-            yield rights.items, rights.sums(belief).add_(lefts.sums(belief))
+        blocks = chunks(len(belief), BLOCK)
+        for items, rights, lefts in zip(blocks, self._rights, self._lefts, strict=True):
+            yield items, rights.sums(belief).add_(lefts.sums(belief))
 
     def expected_log_likelihood(self, belief: Tensor) -> float:
         """Of all judgements, under independent beliefs: a judgement counts once."""
         total = self.if_different
-        for rights in self._rights:
-            gains = (belief[rights.items] * rights.sums(belief)).sum(1)
+        for items, rights in zip(chunks(len(belief), BLOCK), self._rights, strict=True):
+            gains = (belief[items] * rights.sums(belief)).sum(1)
             total += float(gains.double().sum())
         return total
 
@@ -98,7 +97,7 @@ class MessageSums:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._bags: tuple[list[_Bags], list[_Bags]] | None = None
+        self._bags: tuple[list[Bags], list[Bags]] | None = None
         if graph.device.type == "cpu":
             edges = np.arange(len(graph), dtype=graph.left.numpy().dtype)
             ends = graph.left.numpy(), graph.right.numpy()
@@ -111,67 +110,33 @@ class MessageSums:
         if self._bags is None:
             total.index_add_(0, self._graph.left, to_left)
             return total.index_add_(0, self._graph.right, to_right)
-        for left, right in zip(*self._bags, strict=True):
-            total[left.items] += left.sums(to_left)
-            total[right.items] += right.sums(to_right)
+        for items, left, right in zip(chunks(len(total), BLOCK), *self._bags, strict=True):
+            total[items] += left.sums(to_left).add_(right.sums(to_right))
         return total
 
 
-@dataclass(frozen=True)
-class _Bags:
-    """What each item of a block adds up, as compressed rows: ``members`` of some table."""
-
-    items: slice
-    starts: Tensor
-    members: Tensor
-    gain: Tensor | None
-
-    def sums(self, table: Tensor) -> Tensor:
-        """(n, C) sum of the members' rows of ``table`` (..., C), each times its gain."""
-        return F.embedding_bag(
-            self.members,
-            table,
-            self.starts,
-            mode="sum",
-            per_sample_weights=self.gain,
-            include_last_offset=True,
-        )
-
-
 def _bags(
-    owners: NDArray[np.integer],
-    members: NDArray[np.integer],
+    owner: NDArray[np.integer],
+    member: NDArray[np.integer],
     gain: NDArray[np.floating] | None,
     n_items: int,
-) -> list[_Bags]:
+) -> list[Bags]:
     """Members by owner, a block of items at a time, from members in any order.
 
     First by block, then by item within each: both times what is written to stays in the cache,
     which sorting by item at once would leave at every step.
     """
+    block, n_blocks = owner // BLOCK, -(-n_items // BLOCK)
+    nothing = np.empty(len(owner), np.int8)
+    by_block = compressed(block, member, nothing if gain is None else gain, n_blocks)
+    owners = compressed(block, owner, nothing, n_blocks).indices
     found = []
-    block = owners // BLOCK
-    n_blocks = -(-n_items // BLOCK)
-    nothing = np.empty(len(owners), np.int8)
-    by_block = _rows(block, members, nothing if gain is None else gain, n_blocks)
-    owner = _rows(block, owners, nothing, n_blocks).indices
     for k, items in enumerate(chunks(n_items, BLOCK)):
         part = slice(by_block.indptr[k], by_block.indptr[k + 1])
-        own = owner[part] - items.start
-        rows = _rows(own, by_block.indices[part], by_block.data[part], items.stop - items.start)
-        starts, members_, gains = map(torch.from_numpy, (rows.indptr, rows.indices, rows.data))
-        found.append(_Bags(items, starts, members_, None if gain is None else gains))
+        weight = None if gain is None else by_block.data[part]
+        local = owners[part] - items.start
+        found.append(Bags.of(local, by_block.indices[part], weight, items.stop - items.start))
     return found
-
-
-def _rows(
-    row: NDArray[np.integer], column: NDArray[np.integer], value: NDArray[np.generic], n_rows: int
-) -> sparse.csr_array:
-    """By row, in the order in which they came; repetitions stay."""
-    n_columns = int(column.max(initial=0)) + 1
-    entries = sparse.coo_array((value, (row, column)), shape=(n_rows, n_columns))
-    entries.has_canonical_format = True  # or SciPy would sort each row, to add repetitions up
-    return entries.tocsr()
 
 
 def field_operator(graph: Graph, channel: Channel, like: Tensor) -> ScatterField | SparseField:
