@@ -3,9 +3,10 @@
     python benchmarks/gpu_session.py DATA OUT TABLE[:option=value,...][+TABLE...] ...
 
 Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, methods, trials,
-epochs, lanes, and the first trial to run) behind a colon, as ``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``; tables joined
-by ``+`` share the GPU. A table waits until its data is there, so that a session can begin before
-all of it has arrived. Finished cells are skipped, so that a session can be resumed.
+epochs, lanes, and the first trial to run) behind a colon, as in
+``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``; tables joined by ``+`` share the GPU. A table
+waits until its data is there, so that a session can begin before all of it has arrived. Finished
+cells are skipped, so that a session can be resumed.
 """
 
 from __future__ import annotations

@@ -136,10 +136,11 @@ def _within_classes(embedding: Tensor, predicted: Tensor, n_classes: int) -> Ten
     sizes = torch.bincount(predicted, minlength=n_classes).clamp_min(1)
     sums = embedding.new_zeros(n_classes, embedding.shape[1]).index_add_(0, predicted, embedding)
     centred = embedding - (sums / sizes[:, None])[predicted]
-    values, vectors = torch.linalg.eigh(centred.T @ centred / len(centred))
+    # Single precision fails to converge where many features are always zero.
+    values, vectors = torch.linalg.eigh((centred.T @ centred).double() / len(centred))
     kept = values > 1e-6 * values[-1]
     whitening = (vectors[:, kept] / values[kept].sqrt())[:, -DIRECTIONS:]
-    features: Tensor = centred @ whitening
+    features: Tensor = centred @ whitening.float()
     return features
 
 
@@ -153,7 +154,7 @@ def _explained(
         return 0.0, np.zeros(features.shape[1])
     same, asked = (matrix.double().cpu().numpy() for matrix in found)
     total, pairs = same[-1, -1], asked[-1, -1]  # of the column of ones: how many
-    if total <= 0:
+    if total <= 0 or not features.any():
         return 0.0, np.zeros(features.shape[1])
     surplus = same[:-1, :-1] - total / pairs * asked[:-1, :-1]
     spread = (features.T @ features / len(features)).double().cpu().numpy()
