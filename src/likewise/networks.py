@@ -27,7 +27,7 @@ class MLP(nn.Sequential):
         sizes = (n_inputs, *hidden)
         layers: list[nn.Module] = [nn.Flatten()]
         for fan_in, fan_out in itertools.pairwise(sizes):
-            layers += [nn.Linear(fan_in, fan_out), nn.ReLU()]
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU(inplace=True)]
         super().__init__(*layers, nn.Linear(sizes[-1], n_classes))
 
 
