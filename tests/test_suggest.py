@@ -10,7 +10,7 @@ from torch import nn
 from likewise.annotators import AnnotatorChannel
 from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.errors import InputError
-from likewise.information import information, same_table, tables_of_people
+from likewise.information import imagine, information, same_table, tables_of_people
 from likewise.joint import JointResult
 from likewise.pairs import Pairs
 from likewise.suggest import choose, suggest
@@ -134,6 +134,33 @@ def test_whose_answer_it_is_decides_what_it_tells():
     alone = [information(belief, pool[[k]], tables[w])[0] for k, w in enumerate([0, 1, 1])]
     np.testing.assert_allclose(found, alone)
     assert found[0] > found[2]
+
+
+def test_imagined_answers_are_answered_by_bayes_rule():
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.ones(3), 3)
+    table = same_table(RateChannel(0.9, 0.2), 3)
+    joint = np.outer(belief[0], belief[1])
+    expected = [np.asarray(joint * p / (joint * p).sum()) for p in (table, 1 - table)]
+    found = [imagine(belief, np.array([[0, 1]]), table, None, rng) for _ in range(2000)]
+    for after in found[:20]:
+        close = [
+            np.allclose(after[0], e.sum(1)) and np.allclose(after[1], e.sum(0)) for e in expected
+        ]
+        assert any(close)
+        np.testing.assert_allclose(after[2], belief[2])
+    # Answers are drawn as they are expected: on the whole they change nothing.
+    np.testing.assert_allclose(np.mean(found, axis=0), belief, atol=0.02)
+
+
+def test_what_one_answer_settles_is_not_asked_twice():
+    belief = certain_but([7, 20, 41, 50])
+    belief[7] = [0.5, 0.5, 0.0]  # the most uncertain by a little: every pair of it comes first
+    model = result_with(belief, RateChannel(0.999, 0.001))
+    sure = [0, 3, 6]
+    pool = np.array([[item, other] for item in (7, 20, 41, 50) for other in sure])
+    taken = choose(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 4, pool)
+    assert sorted(pool[taken, 0].tolist()) == [7, 20, 41, 50]
 
 
 def test_a_classifier_serves_as_well():

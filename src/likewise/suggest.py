@@ -17,7 +17,13 @@ from likewise.annotators import AnnotatorChannel
 from likewise.channels import Channel, ExactChannel
 from likewise.errors import InputError
 from likewise.graph import Graph
-from likewise.information import class_entropy, information, same_table, tables_of_people
+from likewise.information import (
+    class_entropy,
+    imagine,
+    information,
+    same_table,
+    tables_of_people,
+)
 from likewise.joint.fit import JointResult
 from likewise.messages import infer
 from likewise.pairs import Pairs, as_pairs
@@ -30,6 +36,7 @@ Positions = NDArray[np.int64]
 DOUBT = 0.05  # of g, shared out evenly: a network is surer of items it was trained on than right
 LIKELY_CLASSES = 3
 PARTNERS = 4  # of each likely class, for every item
+PARTS = 4  # of a batch, between which answers are imagined
 
 
 def suggest(
@@ -118,15 +125,29 @@ def _most_telling(
     n: int,
     rng: np.random.Generator,
 ) -> Positions:
-    """Positions in ``pool`` of the most informative pairs: ``n``, less the share of chance."""
-    value = information(known.belief, pool, p_same, who)
-    if isinstance(known.channel, ExactChannel):
-        value *= _reach(known.pairs, pool)
-    # As far as next to nothing is known, chance asks better than a model that is mostly wrong.
+    """Positions in ``pool`` of the most informative pairs: ``n``, less the share of chance.
+
+    A few at a time, with answers imagined in between: what was asked need not be asked again.
+    """
     n_items, n_classes = known.belief.shape
+    exact = isinstance(known.channel, ExactChannel)
+    # What exact answers have joined is one thing to learn about.
+    group = known.pairs.components().astype(np.int64) if exact else np.arange(n_items)
+    first = np.unique(group, return_index=True)[1]
+    reach = _reach(group, pool) if exact else np.ones(len(pool))
+    # As far as next to nothing is known, chance asks better than a model that is mostly wrong.
     unknown = float(class_entropy(known.belief).mean() / np.log(n_classes))
-    order = np.argsort(-value - 1e-9 * rng.random(len(value)), kind="stable")
-    return order[_spread(pool[order], n - int(n * unknown), n_items)]
+    wanted = n - int(n * unknown)
+    belief, chosen = known.belief, np.zeros(0, np.int64)
+    for part in range(1, PARTS + 1):
+        value = reach * information(belief, pool, p_same, who) + 1e-9 * rng.random(len(pool))
+        value[chosen] = -np.inf
+        order = np.argsort(-value, kind="stable")[: len(pool) - len(chosen)]
+        new = order[_spread(pool[order], wanted * part // PARTS - len(chosen), n_items)]
+        chosen = np.concatenate([chosen, new])
+        asked_by = None if who is None else who[new]
+        belief = imagine(belief[first], group[pool[new]], p_same, asked_by, rng)[group]
+    return chosen
 
 
 def _positions_of(annotators: ArrayLike, pairs: Pairs, n_candidates: int) -> Positions:
@@ -206,9 +227,8 @@ def _unjudged(pool: NDArray[Any], pairs: Pairs) -> NDArray[np.int64]:
     return np.asarray(np.stack([left, right], axis=1)[left != right], np.int64)
 
 
-def _reach(pairs: Pairs, pool: NDArray[np.int64]) -> NDArray[np.float64]:
+def _reach(group: NDArray[Any], pool: NDArray[np.int64]) -> NDArray[np.float64]:
     """(K,) how many items an exact answer is about: what "same" has joined moves as one."""
-    group = pairs.components()
     size = np.bincount(group)[group][pool].astype(np.float64)  # (K, 2)
     return np.asarray(size.min(axis=1) + np.log(size.max(axis=1)))
 
