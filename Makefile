@@ -47,6 +47,8 @@ bench: $(INSTALLED)  ## speed and memory on this machine, as ratios within one r
 	$(BIN)/python benchmarks/pairwise_loss.py
 	$(BIN)/python benchmarks/judgements.py
 	$(BIN)/python benchmarks/pair_fit.py
+	$(BIN)/python benchmarks/small_fit.py
+	$(BIN)/python benchmarks/startup.py
 
 .PHONY: digits
 digits: $(INSTALLED)  ## the digits table of the README, anew (some minutes)
