@@ -19,8 +19,9 @@ def annotator_table(graph: Graph, classes: Tensor, names: NDArray[np.str_]) -> d
     """Columns annotator, judgements, same_given_same, same_given_different, reliability.
 
     Measured against the inferred classes (N, C), most reliable first. ``reliability`` is the
-    expected share of right answers beyond what the same answers would score by chance, scaled so
-    that 1 is always right and 0 is a coin, or somebody who always says the same.
+    expected share of right answers, scaled so that 1 is always right and 0 is a coin, times the
+    probability that this person looks at all: who always says the same, however often that is
+    right, gets 0.
     """
     if graph.annotator is None:
         return {}
@@ -34,7 +35,8 @@ def annotator_table(graph: Graph, classes: Tensor, names: NDArray[np.str_]) -> d
     both = _sum(said * equal, person, len(names))
     same_given_same = _shrunk(both, are_same)
     same_given_different = _shrunk(said_same - both, total - are_same)
-    reliability = _kappa(total, said_same, are_same, both)
+    right = (total - said_same - are_same + 2 * both) / total.clamp_min(1)
+    reliability = _looks(total, said_same, are_same, both) * (2 * right - 1)
     order = torch.argsort(-reliability, stable=True)
     return {
         "annotator": [str(names[i]) for i in order],
@@ -55,10 +57,23 @@ def _shrunk(part: Tensor, whole: Tensor) -> Tensor:
     return (part + PRIOR_JUDGEMENTS * overall) / (whole + PRIOR_JUDGEMENTS)
 
 
-def _kappa(total: Tensor, said_same: Tensor, are_same: Tensor, both: Tensor) -> Tensor:
-    """Cohen's kappa of a person's answers and the inferred truth, in (-1, 1)."""
-    n = total.clamp_min(1)
-    right = (both + (total - said_same - are_same + both)) / n
-    share_said, share_are = said_same / n, are_same / n
-    chance = share_said * share_are + (1 - share_said) * (1 - share_are)
-    return (right - chance) / (1 - chance).clamp_min(1e-6)
+def _looks(total: Tensor, said_same: Tensor, are_same: Tensor, both: Tensor) -> Tensor:
+    """(R,) probability that a person's answers depend on what was shown.
+
+    Either two rates, P(same | same) from Beta(2, 1) and P(same | different) from Beta(1, 2), or one
+    for everything from Beta(1, 1); how many people look is learned from all of them.
+    """
+    by_class = _log_beta(both + 2, are_same - both + 1) - _log_beta(2, 1)
+    said, different = said_same - both, total - are_same
+    by_class = by_class + _log_beta(said + 1, different - said + 2) - _log_beta(1, 2)
+    blind = _log_beta(said_same + 1, total - said_same + 1)
+    share = torch.tensor(0.8, dtype=torch.float64)
+    for _ in range(10):
+        looks = torch.sigmoid(by_class - blind + torch.logit(share))
+        share = ((looks.sum() + 4) / (len(looks) + 5)).clamp(0.01, 0.99)
+    return looks
+
+
+def _log_beta(a: Tensor | float, b: Tensor | float) -> Tensor:
+    a, b = torch.as_tensor(a).double().clamp_min(1e-9), torch.as_tensor(b).double().clamp_min(1e-9)
+    return torch.lgamma(a) + torch.lgamma(b) - torch.lgamma(a + b)
