@@ -232,7 +232,7 @@ def table(kept: dict[str, Any]) -> str:
         accuracy = np.array([row["accuracy"] for row in rows])
         found = []
         for key in ("kept", "a", "b", "careless_among_22_least"):
-            values = [row[key] for row in rows if key in row]
+            values = [row[key] for row in rows if row.get(key)]
             found += [f"{key} {np.mean(values):.3f}"] if values else []
         found += [lost(rows)] if cell.startswith("collapse") else []
         found += [margin(kept, cell, method)] if method == "mns, true rates" else []

@@ -1,0 +1,44 @@
+"""The tables of docs/measured.md, anew from what results/ keeps; nothing is run.
+
+python benchmarks/measured.py
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import asking
+import crowd
+import joint_digits
+from likewise.atomic import write_text
+
+PAGE = Path(__file__).parents[1] / "docs" / "measured.md"
+
+
+def tables() -> dict[str, str]:
+    """Each table of the page, in Markdown."""
+    digits = _read(joint_digits.RESULTS)
+    return {
+        "joint_digits": joint_digits.table(digits),
+        "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
+        "asking": asking.table(_read(asking.RESULTS)),
+    }
+
+
+def filled(text: str) -> str:
+    """``text`` with the tables between ``<!-- NAME -->`` and ``<!-- /NAME -->`` anew."""
+    for name, rows in tables().items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, _, rest = text.partition(begin)
+        text = before + begin + rows + "\n" + end + rest.partition(end)[2]
+    return text
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    write_text(PAGE, filled(PAGE.read_text(encoding="utf-8")))
