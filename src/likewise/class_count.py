@@ -5,7 +5,9 @@ have grown together there is one a class; before that, the largest set of groups
 were judged different cannot be larger than the number of classes, and nearly reaches it.
 
 Contradictory judgements: every class beyond the first lifts one eigenvalue of the centred judgement
-matrix above what the same graph shows with its answers shuffled.
+matrix above what the same graph shows with its answers shuffled. That sees no class before it is
+judged often; with features at hand, short fits with different numbers are compared instead, by the
+judgements that they did not see.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from likewise.graph import Contraction, Graph, contract
 from likewise.joint.choice import redundant
+from likewise.joint.counting import can_count, count_by_prediction
 from likewise.joint.starts import spectral_embedding
 from likewise.pairs import Pairs
 
@@ -28,8 +31,13 @@ CANDIDATES = 400
 TRIES = 200
 
 
-def count_classes(pairs: Pairs, seed: int = 0) -> tuple[int, dict[str, Any]]:
-    """``(number of classes, evidence)``; the evidence says by which rule, and shows its figures."""
+def count_classes(
+    pairs: Pairs, seed: int = 0, *, items: NDArray[Any] | None = None
+) -> tuple[int, dict[str, Any]]:
+    """``(number of classes, evidence)``; the evidence says by which rule, and shows its figures.
+
+    ``items`` (N, d), where they are given, are looked at too if judgements contradict each other.
+    """
     rng = np.random.default_rng(seed)
     if pairs.is_complete:
         return _by_size(np.bincount(pairs.components()))
@@ -40,7 +48,10 @@ def count_classes(pairs: Pairs, seed: int = 0) -> tuple[int, dict[str, Any]]:
     if merged.contradictions == 0:
         count, evidence = _by_groups(merged, rng)
         return count, evidence | {"redundant": redundant(merged, graph)}
-    return _by_spectrum(graph, rng)
+    count, evidence = _by_spectrum(graph, rng)
+    if items is None or not can_count(items, pairs):
+        return count, evidence
+    return count_by_prediction(items, pairs, count, rng)
 
 
 def _by_size(sizes: NDArray[np.int64]) -> tuple[int, dict[str, Any]]:

@@ -105,10 +105,13 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         judgements = as_pairs(pairs, same, n_items=len(items))
         judgements = judgements.about(len(items))
         check_judgements(judgements, "given")
-        n_classes, self.class_evidence_ = methods.number_of_classes(
-            self.n_classes, judgements, len(items)
-        )
         device = choose_device(self.device)
+        own = isinstance(self.network, nn.Module)  # of which we know nothing
+        small = device.type == "cpu" and not own and is_small(items, judgements)
+        with one_thread(when=small):
+            n_classes, self.class_evidence_ = methods.number_of_classes(
+                self.n_classes, judgements, len(items), items
+            )
         seed = 0 if self.random_state is None else self.random_state
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise InputError(f"random_state must be a whole number from 0, not {seed!r}.")
@@ -125,8 +128,6 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         transition = self.transition
         if transition is not None and not isinstance(transition, str):
             transition = check_transition(transition, n_classes)
-        own = isinstance(self.network, nn.Module)  # of which we know nothing
-        small = device.type == "cpu" and not own and is_small(items, judgements)
         with epoch_bar(self.verbose) as progress, one_thread(when=small):
             fitted = methods.fit(
                 *(problem, self.method, transition, self.noise, self.anchors),

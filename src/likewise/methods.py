@@ -36,13 +36,16 @@ FEWEST_TO_COMPARE = 50  # held-out judgements, below which they cannot tell two 
 
 
 def number_of_classes(
-    n_classes: int | str, pairs: Pairs, n_items: int
+    n_classes: int | str, pairs: Pairs, n_items: int, items: NDArray[Any] | None = None
 ) -> tuple[int, dict[str, Any] | None]:
-    """The number of classes, given or read off the judgements, with the evidence for the latter."""
+    """The number of classes, given or read off the judgements, with the evidence for the latter.
+
+    ``items`` help to read it off judgements that contradict each other.
+    """
     if n_classes == "auto":
         from likewise.class_count import count_classes
 
-        count, evidence = count_classes(pairs)
+        count, evidence = count_classes(pairs, items=items)
         return count, evidence
     if isinstance(n_classes, str) or int(n_classes) != n_classes:
         raise InputError(f"n_classes must be a whole number or 'auto', not {n_classes!r}.")
