@@ -26,6 +26,8 @@ EMPTY = 0.1  # of an even share of the items: an output with fewer is free
 ALIKE = 0.85  # of the "same" within two outputs are between them: they are one class
 DIRECTIONS = 20  # of the embedding, within classes, among which borders are sought
 BORDER = 0.15  # of the "same" within an output is explained by its border
+ACCIDENTS = 1 / 3  # of the outputs in use: more borders are a network that has learned little yet
+REACH = 0.25  # of a border that a linear layer must follow, or the split stays a small one
 BEYOND_CHANCE = 2.0  # times what items in random order would show
 
 
@@ -58,6 +60,8 @@ def revive(model: nn.Module, items: Items, objective: Objective, seed: int) -> i
     if not free:
         return 0
     borders = _borders(predicted, index, embedding, objective, free, layer.out_features, seed)
+    if len(borders) > ACCIDENTS * (layer.out_features - len(free)):
+        return 0
     splits = list(zip(sorted(borders, key=lambda border: -border.strength), free))
     # As far apart as classes usually are: the losses without T need unsure outputs.
     gap = float((logits.amax(dim=1) - logits.median(dim=1).values).median())
@@ -172,7 +176,7 @@ def _split(layer: nn.Linear, embedding: Tensor, border: _Border, empty: int, gap
     ridge = 1e-3 * gram.diagonal().mean() * torch.eye(len(gram), device=gram.device)
     direction = torch.linalg.solve(gram + ridge, inputs.T @ target)
     fitted = (inputs @ direction)[border.members] * border.sides
-    half = gap / 2 * direction / fitted.mean().clamp_min(1e-6)
+    half = gap / 2 * direction / fitted.mean().clamp_min(REACH)
     weight, bias = layer.weight[border.output].clone(), layer.bias[border.output].clone()
     for output, side in ((border.output, half), (empty, -half)):
         layer.weight[output] = weight + side[:-1]

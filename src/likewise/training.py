@@ -43,6 +43,7 @@ from likewise.recipes import Recipe
 from likewise.revive import revive
 
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
+WORST_SPLIT = 1.1  # times the held-out cost that splitting classes may raise it to, at first
 WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
 
 
@@ -247,12 +248,23 @@ class TrainingRun:
         if self.epoch != self.until or self.ranks is not None:
             return
         with self.on_stream(), torch.no_grad():
+            before = [p.detach().clone() for p in _output_layer(self.model)]
+            cost = self._held_cost(self.model)
             if not revive(self.model, self.items, self.objective, self.seed):
+                return
+            if self._held_cost(self.model) > WORST_SPLIT * cost:  # beyond what training mends
+                for learned, kept in zip(_output_layer(self.model), before):
+                    learned.copy_(kept)
                 return
             self.best_score.fill_(math.inf)
             if self.averaged is not None:
                 for mine, learned in zip(_output_layer(self.averaged), _output_layer(self.model)):
                     mine.copy_(learned)
+
+    def _held_cost(self, model: nn.Module) -> Tensor:
+        with self.autocast():
+            logits = logits_of(model, self.held_items, self.device)
+        return self.objective.score(logits).detach()
 
     @property
     def taught(self) -> bool:

@@ -30,8 +30,11 @@ def write_figures(results: Sequence[Result], folder: Path) -> list[Path]:
             written += _save(similarity_figure(result), folder, f"similarity-{_stem(result)}")
     for table in dict.fromkeys(r["table"] for r in results):
         chosen = [r for r in results if r["table"] == table]
-        if (figure := curves_figure(chosen)) is not None:
-            written += _save(figure, folder, f"curves-{table}")
+        # The costs of pairs and of perceived classes are of another size: a figure each.
+        for joint, stem in ((False, f"curves-{table}"), (True, f"curves-{table}-joint")):
+            kind = [r for r in chosen if (r["method"] == "joint") is joint]
+            if kind and (figure := curves_figure(kind)) is not None:
+                written += _save(figure, folder, stem)
     return written
 
 
