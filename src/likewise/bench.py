@@ -26,12 +26,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from likewise import functional
 from likewise.atomic import write_json
 from likewise.batches import InputLayer, Model
+from likewise.devices import fastest_convolutions
 from likewise.networks import build_network
 from likewise.noise import symmetric
 from likewise.objectives import CompletePairwise, PairwiseLoss
 from likewise.pairs import Pairs
 from likewise.recipes import PAPER, Recipe
-from likewise.training import TrainingRun, fastest_convolutions
+from likewise.training import TrainingRun
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from torch import nn
 from likewise import methods
 from likewise.batches import check_items, logits_of
 from likewise.checkpoints import Checkpoints
+from likewise.devices import choose_device
 from likewise.errors import InputError
 from likewise.fitting import Problem, check_judgements
 from likewise.matching import matched_accuracy, names_by_majority
@@ -25,7 +26,6 @@ from likewise.pairs import as_pairs
 from likewise.progress import epoch_bar
 from likewise.recipes import Recipe
 from likewise.threads import is_small, one_thread
-from likewise.training import choose_device
 
 
 class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

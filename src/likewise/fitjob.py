@@ -12,6 +12,7 @@ from likewise import tracking
 from likewise.atomic import check_vacant, remove_leftovers
 from likewise.checkpoints import Checkpoints
 from likewise.classifier import SimilarityClassifier
+from likewise.devices import choose_device
 from likewise.errors import InputError, NonFiniteError
 from likewise.itemfiles import read_items
 from likewise.origins import input_record
@@ -19,7 +20,6 @@ from likewise.pairs import Pairs
 from likewise.ranks import joined
 from likewise.runs import Run, write_run
 from likewise.storage import plain
-from likewise.training import choose_device
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ from likewise.batches import (
     steps_of,
     take,
 )
+from likewise.devices import fastest_convolutions, new_stream, on_device
 from likewise.drawing_modules import may_draw, seeded
-from likewise.errors import InputError, NonFiniteError, TrainingError
+from likewise.errors import NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.half_weights import HalfWeights
 from likewise.networks import last_linear
@@ -45,23 +46,6 @@ from likewise.revive import revive
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
 WORST_SPLIT = 1.1  # times the held-out cost that splitting classes may raise it to, at first
 WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
-
-
-def choose_device(device: str | torch.device = "auto") -> torch.device:
-    """The device to train on; "auto" takes CUDA, then MPS, then the CPU."""
-    if isinstance(device, torch.device):
-        return device
-    if device != "auto":
-        try:
-            chosen = torch.device(device)
-            torch.zeros(1, device=chosen).item()  # is it there, and does it compute?
-        except (RuntimeError, NotImplementedError, AssertionError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"there is no device {device!r} here: {reason}") from error
-        return chosen
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
 class TrainingRun:
@@ -145,7 +129,7 @@ class TrainingRun:
         if ranks is not None or isinstance(self.items, Selection):
             self._capture = False  # messages between ranks, reading from disk: outside of graphs
         self._must_capture = bool(capture)
-        self.stream = _new_stream(self.device) if self.device.type == "cuda" else None
+        self.stream = new_stream(self.device) if self.device.type == "cuda" else None
         if self.stream is not None:  # what was put on the device just now must have arrived
             self.stream.wait_stream(torch.cuda.current_stream(self.device))
 
@@ -437,7 +421,7 @@ class TrainingRun:
 
     def _captured(self) -> torch.cuda.CUDAGraph:
         torch.cuda.synchronize(self.device)
-        side = _new_stream(self.device)
+        side = new_stream(self.device)
         with torch.cuda.stream(side):
             for _ in range(WARMUP_STEPS):
                 self.step_index.zero_()
@@ -554,25 +538,6 @@ class TrainingRun:
         return self._plan
 
 
-@contextlib.contextmanager
-def fastest_convolutions() -> Iterator[None]:
-    """cuDNN tries its algorithms and keeps the fastest, unless deterministic ones are asked for."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
-
-
-def on_device(items: Items, device: torch.device) -> Tensor | Selection:
-    """Items as a tensor on the device, in their own type; a selection stays where it is."""
-    if isinstance(items, Selection):
-        return items
-    tensor = items if isinstance(items, Tensor) else torch.from_numpy(items)
-    return tensor.to(device)
-
-
 def every(items: Items, start: int, step: int) -> Items:
     """Each ``step``-th item from ``start`` on."""
     return items.every(start, step) if isinstance(items, Selection) else items[start::step]
@@ -581,10 +546,6 @@ def every(items: Items, start: int, step: int) -> Items:
 def _output_layer(model: nn.Module) -> list[nn.Parameter]:
     layer = last_linear(model)
     return [] if layer is None else list(layer.parameters())
-
-
-def _new_stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _partners(tensor: Tensor, shards: int) -> Tensor:
