@@ -355,3 +355,21 @@ def test_a_gaussian_head_is_fitted_without_the_items_it_predicts():
     bias = torch.log(mass / mass.sum()) - 0.5 * (means.T * weight).sum(0)
     expected = torch.log_softmax(p[~mine] @ weight + bias, dim=1)
     torch.testing.assert_close(log_g[folds == 1], expected)
+
+
+def test_items_that_repeat_or_do_not_differ_at_all_have_heads_too():
+    label = torch.arange(40) % 4
+    features = Features.of(torch.eye(12)[label])
+    classes = torch.softmax(30 * torch.eye(4)[label], dim=1) * (1 + 1e-6)  # as rounding leaves them
+    targets = Targets(classes, classes, classes, torch.ones(40))
+    for stiffness in (1.0, 0.2):
+        head = GaussianHead(features, 3.0, stiffness)
+        log_g = head.crossfit(targets, torch.eye(4), torch.arange(40) % 3, torch.Generator())
+        assert (log_g.argmax(1) == label).all()
+        assert np.isfinite(head.own_evidence(classes))
+    assert Features.of(torch.ones(40, 12)) is None
+    X, pairs = (
+        np.ones((40, 12), np.float32),
+        slipping(Pairs.from_labels(label.numpy(), 20), 0.8, 0.1),
+    )
+    assert fit_joint(X, pairs, 4, random_state=0, options=FAST).classes.shape == (40, 4)

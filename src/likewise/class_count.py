@@ -51,7 +51,7 @@ def count_classes(
     count, evidence = _by_spectrum(graph, rng)
     if items is None or not can_count(items, pairs):
         return count, evidence
-    return count_by_prediction(items, pairs, count, rng)
+    return count_by_prediction(items, pairs, count, rng) or (count, evidence)
 
 
 def _by_size(sizes: NDArray[np.int64]) -> tuple[int, dict[str, Any]]:

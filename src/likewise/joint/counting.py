@@ -46,18 +46,22 @@ def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
 
 def count_by_prediction(
     items: NDArray[Any], pairs: Pairs, at_least: int, rng: np.random.Generator
-) -> tuple[int, dict[str, Any]]:
+) -> tuple[int, dict[str, Any]] | None:
     """``(number of classes, evidence)``: held-out log-likelihood a judgement of each number tried.
 
-    `simplest` says which is taken. Numbers up to ``at_least`` are tried in any case.
+    `simplest` says which is taken. Numbers up to ``at_least`` are tried in any case. None where
+    no item differs from another.
     """
     held = rng.random(len(pairs)) < HELD_OUT
     problem = make_problem(
         *(items, pairs.select(~held), 2, None, "estimate", rng, "cpu", Options(rounds=5))
     )
-    problem = replace(problem, features=Features.of(problem.items))
     unseen = Graph.from_pairs(pairs.select(held))
-    tried = search(lambda n_classes: _score(problem, unseen, n_classes), at_least, len(items) // 5)
+    features = problem.features or Features.of(problem.items)
+    if features is None:
+        return None
+    seeing = replace(problem, features=features)
+    tried = search(lambda n_classes: _score(seeing, unseen, n_classes), at_least, len(items) // 5)
     count = simplest(tried)
     shown = {str(number): round(float(tried[number].mean()), 4) for number in sorted(tried)}
     return count, {"rule": "held-out judgements", "log_likelihood": shown}

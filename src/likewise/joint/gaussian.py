@@ -29,11 +29,14 @@ class Features:
     axes: Tensor
 
     @classmethod
-    def of(cls, items: Tensor) -> Features:
+    def of(cls, items: Tensor) -> Features | None:
+        """None where no item differs from another."""
         x = UnitLength()(items).double()
         mean = x.mean(0)
         _, values, axes = torch.linalg.svd(x - mean, full_matrices=False)
         keep = values > 1e-6 * values.max().clamp_min(1e-12)
+        if not keep.any():
+            return None
         axes = axes[keep].T
         return cls((x - mean) @ axes, mean, axes)
 
@@ -127,13 +130,15 @@ class GaussianHead:
         # Principal axes: the products of all points are known, only those left out are missing.
         whole = self.features.variance * len(points)
         spread = whole.sum() - left_out.square().sum() - (means.square().sum(1) * mass).sum()
-        spread = spread / mass.sum()
+        # Where items repeat, classes may explain everything: a little is left all the same.
+        spread = (spread / mass.sum()).clamp_min(1e-6 * self.features.variance.sum())
         if self.stiffness >= 1:
             weight = means.T * (self.dimensions / spread)
         else:
             scatter = torch.diag(whole) - left_out.T @ left_out - (means.T * mass) @ means
             shape = (1 - self.stiffness) / mass.sum() * scatter
-            shape.diagonal().add_(self.stiffness * spread / n_dims)
+            floor = 1e-6 * self.features.variance.max()
+            shape.diagonal().add_((self.stiffness * spread / n_dims).clamp_min(floor))
             weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(shape))
         bias = torch.log(mass / mass.sum()) - 0.5 * (means.T * weight).sum(0)
         return weight, bias

@@ -55,12 +55,12 @@ class JointProblem:
     def heads(self, guesses: Sequence[Tensor]) -> list[Head]:
         """The heads to choose from, given first guesses (N, C) of the perceived classes.
 
-        A network; or, with few items and rich features, a stiff and a flexible Gaussian one: the
-        first mends mistakes that people share, the second keeps classes that features blur.
+        A network; or, with few items and rich features, Gaussian ones, the stiffest first: that
+        mends mistakes that people share, the flexible ones keep classes that features blur.
         """
         if self.features is None:
             return [self.network_head()]
-        # One yardstick for all guesses: evidence over different dimensions cannot be compared.
+        # The same heads for all guesses, so that these can be compared.
         dimensions = min(self.features.dimensions(guess) for guess in guesses)
         return [GaussianHead(self.features, dimensions, stiffness) for stiffness in STIFFNESS]
 
