@@ -104,7 +104,7 @@ PAPER: dict[str, Recipe] = {
 # For features the paper has none: full use of small data, averaged weights.
 FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", averaging=0.98)
 
-# What was measured to help the joint objective (docs/science.md): large steps, averaged weights,
+# What was measured to help the joint objective (docs/reproduce.md): large steps, averaged weights,
 # mixup, and on CIFAR-10 a teacher.
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
