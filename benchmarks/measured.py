@@ -11,6 +11,7 @@ from typing import Any
 
 import asking
 import crowd
+import crowd_simulated
 import joint_digits
 from likewise.atomic import write_text
 
@@ -23,6 +24,7 @@ def tables() -> dict[str, str]:
     return {
         "joint_digits": joint_digits.table(digits),
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
+        "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
         "asking": asking.table(_read(asking.RESULTS)),
     }
 
@@ -34,6 +36,10 @@ def filled(text: str) -> str:
         before, _, rest = text.partition(begin)
         text = before + begin + rows + "\n" + end + rest.partition(end)[2]
     return text
+
+
+def _check(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row for row in rows if row["part"] == "check"]
 
 
 def _read(path: Path) -> Any:
