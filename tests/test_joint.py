@@ -191,7 +191,8 @@ def test_a_stacked_bank_computes_what_its_networks_do():
     networks = [Model(scaling, MLP(8, 4, hidden=(5,))) for _ in range(3)]
     bank = make_bank(networks)
     assert isinstance(bank, StackedMLPs)
-    torch.testing.assert_close(bank(X), Bank(networks)(X))
+    prepared = bank.prepare(X.flatten(0, 1)).unflatten(0, (3, 7))
+    torch.testing.assert_close(bank(prepared), Bank(networks)(X))
     torch.testing.assert_close(bank.network(1)(X[1]), networks[1](X[1]))
     assert type(make_bank([nn.Linear(8, 4)])) is Bank
 

@@ -50,12 +50,12 @@ class AdamW:
         """Move every parameter that has a gradient."""
         group = self.param_groups[0]
         moved = [p for p in self._parameters if p.grad is not None]
+        if not moved:
+            return
         gradients = [p.grad for p in moved if p.grad is not None]
         states = [self._state_of(p) for p in moved]
         names = ("exp_avg", "exp_avg_sq", "step")
         means, squares, steps = ([state[name] for state in states] for name in names)
-        if not moved:
-            return
         torch._foreach_add_(steps, 1)
         torch._fused_adamw_(
             moved,

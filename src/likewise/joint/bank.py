@@ -19,11 +19,15 @@ EVALUATION_BATCH = 8192
 
 
 class Bank(nn.Module):
-    """K networks; ``forward`` takes (K, n, ...) items and returns (K, n, C) logits."""
+    """K networks; ``forward`` takes (K, n, ...) prepared items and returns (K, n, C) logits."""
 
     def __init__(self, networks: Sequence[nn.Module]) -> None:
         super().__init__()
         self.networks = nn.ModuleList(networks)
+
+    def prepare(self, items: Tensor) -> Tensor:
+        """(N, ...) items as ``forward`` takes them: what is the same at every step, done once."""
+        return items
 
     def forward(self, items: Tensor) -> Tensor:
         return torch.stack([net(part) for net, part in zip(self.networks, items)])
@@ -34,7 +38,7 @@ class Bank(nn.Module):
 
     @torch.no_grad()
     def predict(self, items: Tensor, rows: Sequence[Tensor]) -> list[Tensor]:
-        """(n_k, C) log g of the items at ``rows[k]``, by network k."""
+        """(n_k, C) log g of the prepared items at ``rows[k]``, by network k."""
         self.eval()
         length = max(len(part) for part in rows)
         # Shorter parts repeat their first row, so that all of them go through side by side.
@@ -61,8 +65,13 @@ class StackedMLPs(Bank):
             torch.stack([layer.bias.detach()[None] for layer in same]) for same in zip(*layers)
         )
 
+    @torch.no_grad()
+    def prepare(self, items: Tensor) -> Tensor:
+        scaled: Tensor = self.inputs(items)
+        return scaled.flatten(1)
+
     def forward(self, items: Tensor) -> Tensor:
-        x: Tensor = self.inputs(items.flatten(0, 1)).flatten(1).unflatten(0, items.shape[:2])
+        x = items
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases)):
             x = torch.baddbmm(bias, torch.relu(x) if depth else x, weight)
         return x

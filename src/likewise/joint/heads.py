@@ -133,7 +133,7 @@ class NetworkHead:
         watch = [_Best(targets, transition, items) for items in held]
         for _ in range(self.epochs):
             fit.epoch(targets.perceived, transition)
-            for best, log_held in zip(watch, fit.average.predict(self.items, held)):
+            for best, log_held in zip(watch, fit.average.predict(fit.items, held)):
                 best.offer(log_held)
             if all(best.waited >= self.patience for best in watch):
                 break
@@ -178,6 +178,7 @@ class _Fit:
         seeds = torch.randint(2**31 - 1, (len(rows),), generator=generator).tolist()
         self.head, self.rows, self.generator = head, rows, generator
         self.bank = make_bank([head.build(seed) for seed in seeds]).to(head.items.device)
+        self.items = self.bank.prepare(head.items)
         self.average = copy.deepcopy(self.bank)
         self.parameters: list[Tensor] = list(self.bank.parameters())
         self.averages: list[Tensor] = list(self.average.parameters())
@@ -191,7 +192,7 @@ class _Fit:
         self.bank.train()
         forward = transition.to(self.head.items.device, torch.float32)
         for batch in torch.split(self._shuffled(), self.batch_size, dim=1):  # (K, b)
-            logits = self.bank(self.head.items[batch])
+            logits = self.bank(self.items[batch])
             g = softmax(logits.flatten(0, 1)).view_as(logits)
             log_f = torch.log((g @ forward).clamp_min(TINY))
             loss = -(target[batch].to(log_f) * log_f).sum(2).mean(1).sum()
