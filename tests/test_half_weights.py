@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from likewise.half_weights import HalfWeights
+from likewise.half_weights import HalfWeights, takes_other_weights
 from likewise.networks import build_network
 
 
@@ -48,3 +48,9 @@ def test_the_model_itself_stays_in_single_precision() -> None:
     model = build_network("lenet", (1, 28, 28), 10)
     gradients(model, HalfWeights(model), torch.randn(4, 1, 28, 28))
     assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_scripted_models_keep_their_own_weights() -> None:
+    layer = nn.Linear(3, 2)
+    assert takes_other_weights(nn.Sequential(layer))
+    assert not takes_other_weights(nn.Sequential(torch.jit.trace(layer, torch.zeros(1, 3))))

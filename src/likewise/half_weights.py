@@ -18,6 +18,11 @@ from torch.func import functional_call
 _ROUNDED = (nn.Linear, nn.modules.conv._ConvNd)
 
 
+def takes_other_weights(model: nn.Module) -> bool:
+    """Whether a model can be run with weights that are not its own; scripted ones cannot."""
+    return not any(isinstance(layer, torch.jit.ScriptModule) for layer in model.modules())
+
+
 class HalfWeights(nn.Module):
     """The same model, computing with bfloat16 copies of its weights; to be called in autocast."""
 

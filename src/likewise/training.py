@@ -34,7 +34,7 @@ from likewise.devices import fastest_convolutions, new_stream, on_device
 from likewise.drawing_modules import may_draw, seeded
 from likewise.errors import NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
-from likewise.half_weights import HalfWeights
+from likewise.half_weights import HalfWeights, takes_other_weights
 from likewise.networks import last_linear
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.optimisers import averaging_table, make_optimizer, rate_table
@@ -277,7 +277,7 @@ class TrainingRun:
 
     def _for_steps(self, model: nn.Module) -> nn.Module:
         """The model as a step forwards it."""
-        return HalfWeights(model) if self._half else model
+        return HalfWeights(model) if self._half and takes_other_weights(model) else model
 
     def _adapt(self) -> None:
         """Change the recipe if the noise estimated so far is high; waits for the device, once."""
