@@ -64,7 +64,7 @@ def test_convolutions_count_by_their_kernels():
 
 
 def test_networks_outside_the_assumptions_are_refused():
-    with pytest.raises(InputError, match=r"BatchNorm2d is outside its assumptions"):
+    with pytest.raises(InputError, match=r"BatchNorm is outside its assumptions"):
         generalisation_bound(build_network("resnet32", (3, 8, 8), 3), **OPTIONS)
     with pytest.raises(InputError, match=r"Sigmoid"):
         generalisation_bound(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()), **OPTIONS)
