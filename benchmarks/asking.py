@@ -25,11 +25,11 @@ from sklearn.model_selection import train_test_split
 
 from crowd import CROWDS
 from likewise import Pairs
+from likewise.asking import choose, suggest
 from likewise.atomic import write_json
 from likewise.joint import JointResult, fit_joint
 from likewise.matching import matched_accuracy
 from likewise.noise import corrupt_labels, symmetric
-from likewise.suggest import choose, suggest
 
 RESULTS = Path(__file__).parents[1] / "results" / "asking.json"
 CROWDS_ASKED = ("crowd-dogs3", "misleading pictures", "features that blur")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from likewise import functional, noise
+    from likewise.asking import suggest
     from likewise.classifier import SimilarityClassifier
     from likewise.errors import InputError, LikewiseError, TrainingError
     from likewise.losses import KCLLoss, MCLLoss, MNSLoss, NoiseTransition
     from likewise.pairs import Pairs
     from likewise.recipes import Recipe
     from likewise.storage import load
-    from likewise.suggest import suggest
     from likewise.suspicion import suspects
 
 __version__ = "0.1.0"
@@ -33,7 +33,7 @@ _HOMES = {
     "SimilarityClassifier": "classifier",
     "TrainingError": "errors",
     "load": "storage",
-    "suggest": "suggest",
+    "suggest": "asking",
     "suspects": "suspicion",
 }
 _MODULES = ("functional", "noise")

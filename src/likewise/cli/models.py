@@ -183,9 +183,9 @@ def suggest(
     json: Json = False,
 ) -> None:
     """Say which pairs to ask about next: those whose answers would tell most."""
+    from likewise.asking import suggest as choose
     from likewise.pairs import Pairs
     from likewise.spreadsheets import write_csv
-    from likewise.suggest import suggest as choose
 
     classifier, data = _open(model, items, id_column, image_size)
     given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data))

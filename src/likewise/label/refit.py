@@ -73,9 +73,9 @@ class ModelSuggester:
 
 def choose_pairs(task: dict[str, Any]) -> list[tuple[str, str]]:
     """Fit a classifier to the judgements of a task and let it choose."""
+    from likewise.asking import suggest
     from likewise.classifier import SimilarityClassifier
     from likewise.pairs import Pairs
-    from likewise.suggest import suggest
 
     data = _read_items(task["items"], task["id_column"], task["image_size"])
     names = [str(name) for name in data.names]

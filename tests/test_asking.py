@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import likewise
 from likewise.annotators import AnnotatorChannel
+from likewise.asking import choose, suggest
 from likewise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.errors import InputError
 from likewise.information import imagine, information, same_table, tables_of_people
 from likewise.joint import JointResult
 from likewise.pairs import Pairs
-from likewise.suggest import choose, suggest
 
 N = 60
 
@@ -196,3 +199,12 @@ def test_the_same_seed_suggests_the_same():
         for _ in range(2)
     )
     np.testing.assert_array_equal(first, second)
+
+
+def test_no_module_hides_a_name_of_the_package():
+    """Importing a module sets it on the package, where it would hide a function of its name."""
+    from likewise import _HOMES
+
+    folder = Path(likewise.__file__).parent
+    assert not {path.stem for path in folder.glob("*.py")} & set(_HOMES)
+    assert callable(likewise.suggest)
