@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.adam import AdamW
+from likewise.batches import InputLayer
 from likewise.joint.bank import make_bank
 from likewise.journal import Journal
 from likewise.short_rows import softmax
@@ -182,6 +183,14 @@ class _Fit:
         self.average = copy.deepcopy(self.bank)
         self.parameters: list[Tensor] = list(self.bank.parameters())
         self.averages: list[Tensor] = list(self.average.parameters())
+        # Running statistics and the like; the scaling of the inputs does not change.
+        fixed = {id(b) for part in self.bank.modules() if isinstance(part, InputLayer)
+                 for b in part.buffers()}  # fmt: skip
+        self.running = [
+            (kept, new)
+            for kept, new in zip(self.average.buffers(), self.bank.buffers())
+            if id(new) not in fixed
+        ]
         self.optimizer = AdamW(self.parameters, head.learning_rate, head.weight_decay)
         self.length = min(len(part) for part in rows)
         self.batch_size = max(16, min(head.batch_size, self.length // 8))
@@ -191,11 +200,12 @@ class _Fit:
         """One pass over the rows: forward-corrected cross-entropy against ``target`` (N, C)."""
         self.bank.train()
         forward = transition.to(self.head.items.device, torch.float32)
+        target = target.to(forward)
         for batch in torch.split(self._shuffled(), self.batch_size, dim=1):  # (K, b)
             logits = self.bank(self.items[batch])
             g = softmax(logits.flatten(0, 1)).view_as(logits)
             log_f = torch.log((g @ forward).clamp_min(TINY))
-            loss = -(target[batch].to(log_f) * log_f).sum(2).mean(1).sum()
+            loss = -(target[batch] * log_f).sum() / batch.shape[1]  # a mean of each network's
             self.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.optimizer.step()
@@ -213,5 +223,5 @@ class _Fit:
         self.steps += 1
         keep = min(self.head.averaging, self.steps / (self.steps + 10))
         torch._foreach_lerp_(self.averages, self.parameters, 1 - keep)
-        for kept, new in zip(self.average.buffers(), self.bank.buffers()):
+        for kept, new in self.running:
             kept.copy_(new)
