@@ -49,6 +49,7 @@ bench: $(INSTALLED)  ## speed and memory on this machine, as ratios within one r
 	$(BIN)/python benchmarks/pair_fit.py
 	$(BIN)/python benchmarks/small_fit.py
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/fit_growth.py
 
 .PHONY: digits
 digits: $(INSTALLED)  ## the digits table of the README, anew (some minutes)
