@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -22,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import records
 
 PER_ITEM = 20
 N_CLASSES, N_FEATURES = 5, 16
@@ -74,15 +74,7 @@ def main() -> None:
     logs = np.log([[row["judgements"], row["seconds"]] for row in rows]).T
     slope = round(float(np.polyfit(*logs, 1)[0]), 3) if len(rows) > 1 else None
     print(f"slope {slope}")
-    about = {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "slope": slope,
-        "rows": rows,
-    }
-    earlier = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.write_text(json.dumps([*earlier, about], indent=1) + "\n")
+    records.append(options.out, {"slope": slope, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -24,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import records
 
 STAGES = ("read", "describe", "infer")
 # Issue 6: at most so many seconds and GB at 100 million judgements on two cores.
@@ -149,14 +149,6 @@ def slopes(rows: list[dict[str, Any]], clock: str) -> dict[str, float]:
     return found
 
 
-def append(path: Path, result: dict[str, Any]) -> None:
-    """Add a result to a JSON list, whole or not at all."""
-    earlier = json.loads(path.read_text()) if path.exists() else []
-    partial = path.with_suffix(".part")
-    partial.write_text(json.dumps([*earlier, result], indent=1) + "\n")
-    partial.replace(path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--full", action="store_true", help="1, 10 and 100 million judgements")
@@ -172,18 +164,13 @@ def main() -> None:
     usual = [10**6, 10**7, 10**8] if options.full else [10**6, 4 * 10**6]
     with tempfile.TemporaryDirectory() as folder:
         rows = measure(options.sizes or usual, options.stages, Path(folder))
-    result = {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
+    figures = {
         "rows": rows,
-        "load": round(os.getloadavg()[0], 2),
         "slopes": slopes(rows, "seconds"),
         "cpu_slopes": slopes(rows, "cpu_seconds"),
     }
-    print("slopes", result["slopes"], "of processor time", result["cpu_slopes"])
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    append(options.out, result)
+    print("slopes", figures["slopes"], "of processor time", figures["cpu_slopes"])
+    records.append(options.out, figures)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -32,6 +30,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+import records
 from likewise import functional
 from likewise.matching import matched_accuracy
 from likewise.networks import MLP
@@ -209,18 +208,12 @@ def main() -> None:
         f"{full['accuracy']:.3f} after {full['epochs']} epochs; memory grows by {growth:.1f} bytes "
         "a judgement"
     )
-    result = {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "load": round(os.getloadavg()[0], 2),
-        "python": platform.python_version(),
+    figures = {
         "torch": torch.__version__,
         "rows": [full, once, fourfold],
         "bytes_per_judgement": round(growth, 2),
     }
-    earlier = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps([*earlier, result], indent=1) + "\n")
+    records.append(options.out, figures)
 
 
 if __name__ == "__main__":

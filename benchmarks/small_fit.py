@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import records
 
 N_ITEMS, N_JUDGEMENTS, N_CLASSES, N_FEATURES = 500, 5_000, 10, 16
 KINDS = ("consistent", "contradictory")
@@ -94,19 +95,13 @@ def main() -> None:
     rows = [fresh(kind, seed) for kind in KINDS for seed in range(options.seeds)]
     slowest = max(row["seconds"] for row in rows)
     print(f"slowest {slowest:.2f} s of at most {LIMIT:g} s; load before {load:.2f}")
-    result = {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "load": round(load, 2),
-        "python": platform.python_version(),
+    figures = {
         "items": N_ITEMS,
         "judgements": N_JUDGEMENTS,
         "slowest_seconds": slowest,
         "rows": rows,
     }
-    earlier = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps([*earlier, result], indent=1) + "\n")
+    records.append(options.out, figures, load)
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ do on the machine only ever adds to it. An empty interpreter's time is told besi
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+import records
 
 HELP = (
     "import sys; from likewise.cli import main; sys.argv = ['likewise', '--help']\n"
@@ -67,17 +67,7 @@ def main() -> None:
             f"{row['what']:>28} {row['seconds']:6.2f} s, {row['ratio']:5.2f} times torch and "
             f"scikit-learn{'' if row['imports_torch'] else ', without torch'}"
         )
-    result = {
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "cores": os.cpu_count(),
-        "load": round(load, 2),
-        "python": platform.python_version(),
-        "limit": LIMIT,
-        "rows": rows,
-    }
-    earlier = json.loads(options.out.read_text()) if options.out.exists() else []
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps([*earlier, result], indent=1) + "\n")
+    records.append(options.out, {"limit": LIMIT, "rows": rows}, load)
 
 
 if __name__ == "__main__":
