@@ -91,7 +91,10 @@ def test_a_methods_own_changes() -> None:
         replace(table, own={"svm": {}})
 
 
-@pytest.mark.parametrize("path", sorted(Path("benchmarks/half_hour").glob("*.toml")), ids=str)
+HALF_HOUR = sorted((Path(__file__).parents[1] / "benchmarks" / "half_hour").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", HALF_HOUR, ids=lambda path: path.stem)
 def test_settings_of_the_benchmarks_load(path: Path) -> None:
     assert plan(load_settings(path))
 

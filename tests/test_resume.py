@@ -16,7 +16,14 @@ from likewise import SimilarityClassifier
 from likewise.checkpoints import Checkpoints
 from likewise.drawing_modules import may_draw
 from likewise.errors import InputError
-from likewise.fitting import Fitted, MethodProgram, Problem, joint_program, mns_program
+from likewise.fitting import (
+    Fitted,
+    MethodProgram,
+    Problem,
+    joint_program,
+    mns_program,
+    pairwise_program,
+)
 from likewise.joint import fit_joint
 from likewise.joint.em import Options
 from likewise.journal import Journal
@@ -318,3 +325,29 @@ def test_a_journal_stops_being_read_at_its_first_gap(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
     with pytest.raises(InputError, match="another fit"):
         Journal(Checkpoints(tmp_path, {"other": 1})).step(draw, generator)
+
+
+@pytest.mark.parametrize("names", [(), ("mcl",)], ids=["numbered", "named"])
+@pytest.mark.parametrize("lives", [1, 2, 3, 4, 5])
+def test_a_revival_happens_once_however_often_the_run_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: int, names: tuple[str, ...]
+) -> None:
+    """Killed before, at and after the epochs at which outputs are split (2 and 4)."""
+
+    def split(model: nn.Module, *_: object) -> int:
+        with torch.no_grad():
+            list(model.parameters())[-1].add_(torch.linspace(0, 0.05, 4))
+        return 1
+
+    monkeypatch.setattr("likewise.training.revive", split)
+    recipe = Recipe(epochs=6, batch_size=32, lr=1e-2, revivals=(1 / 3, 2 / 3))
+    whole = run_one(named(pairwise_program(problem(recipe), "mcl"), names))
+    mortal = Mortal(tmp_path, every_epochs=1)
+    mortal.lives = lives
+    with pytest.raises(Killed):
+        run_one(named(pairwise_program(problem(recipe), "mcl"), names), checkpoints=mortal)
+    program = named(pairwise_program(problem(recipe), "mcl"), names)
+    resumed = run_one(program, checkpoints=Checkpoints(tmp_path))
+    assert resumed.score == whole.score
+    for name, tensor in whole.last_model.state_dict().items():
+        assert torch.equal(resumed.last_model.state_dict()[name], tensor)

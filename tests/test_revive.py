@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from likewise.fitting import Problem, pairwise_program
-from likewise.lanes import run_one
 from likewise.matching import matched_accuracy
 from likewise.noise import corrupt_labels, symmetric
 from likewise.objectives import CompletePairwise, ListedPairwise, Objective, PairwiseLoss
@@ -151,4 +150,3 @@ def test_a_fit_with_revivals_forgets_the_epochs_that_lacked_a_class():
     assert fitted.best_epoch >= 2
     predicted = fitted.model(torch.from_numpy(items)).argmax(dim=1).numpy()
     assert matched_accuracy(y, predicted) > 0.95
-    assert run_one(pairwise_program(problem, "mcl")).best_epoch >= 0

@@ -173,9 +173,7 @@ class TrainingRun(RunState):
 
     def end_epoch(self) -> None:
         """Score on held-out judgements, keep the best weights, re-estimate T; no host wait."""
-        evaluated = self.averaged if self.averaged is not None else self.model
-        with self.autocast():
-            logits = logits_of(evaluated, self.held_items, self.device)
+        logits = self._held_logits(self.averaged if self.averaged is not None else self.model)
         progress = (self.epoch + 1) / self.recipe.epochs
         with torch.no_grad():
             self.objective.refine(logits, progress)
@@ -234,10 +232,11 @@ class TrainingRun(RunState):
             return
         with self.on_stream(), torch.no_grad():
             before = [p.detach().clone() for p in _output_layer(self.model)]
-            cost = self._held_cost(self.model)
+            cost = self.objective.score(self._held_logits(self.model))
             if not revive(self.model, self.items, self.objective, self.seed):
                 return
-            if self._held_cost(self.model) > WORST_SPLIT * cost:  # beyond what training mends
+            split_cost = self.objective.score(self._held_logits(self.model))
+            if split_cost > WORST_SPLIT * cost:  # beyond what training mends
                 for learned, kept in zip(_output_layer(self.model), before):
                     learned.copy_(kept)
                 return
@@ -246,10 +245,9 @@ class TrainingRun(RunState):
                 for mine, learned in zip(_output_layer(self.averaged), _output_layer(self.model)):
                     mine.copy_(learned)
 
-    def _held_cost(self, model: nn.Module) -> Tensor:
+    def _held_logits(self, model: nn.Module) -> Tensor:
         with self.autocast():
-            logits = logits_of(model, self.held_items, self.device)
-        return self.objective.score(logits).detach()
+            return logits_of(model, self.held_items, self.device)
 
     @property
     def taught(self) -> bool:
