@@ -327,10 +327,10 @@ def test_a_journal_stops_being_read_at_its_first_gap(tmp_path: Path) -> None:
         Journal(Checkpoints(tmp_path, {"other": 1})).step(draw, generator)
 
 
-@pytest.mark.parametrize("names", [(), ("mcl",)], ids=["numbered", "named"])
+@pytest.mark.parametrize("by_name", [False, True])
 @pytest.mark.parametrize("lives", [1, 2, 3, 4, 5])
 def test_a_revival_happens_once_however_often_the_run_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: int, names: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: int, by_name: bool
 ) -> None:
     """Killed before, at and after the epochs at which outputs are split (2 and 4)."""
 
@@ -341,13 +341,17 @@ def test_a_revival_happens_once_however_often_the_run_is_killed(
 
     monkeypatch.setattr("likewise.training.revive", split)
     recipe = Recipe(epochs=6, batch_size=32, lr=1e-2, revivals=(1 / 3, 2 / 3))
-    whole = run_one(named(pairwise_program(problem(recipe), "mcl"), names))
+
+    def program() -> MethodProgram:
+        plain = pairwise_program(problem(recipe), "mcl")
+        return named(plain, ["mcl"]) if by_name else plain
+
+    whole = run_one(program())
     mortal = Mortal(tmp_path, every_epochs=1)
     mortal.lives = lives
     with pytest.raises(Killed):
-        run_one(named(pairwise_program(problem(recipe), "mcl"), names), checkpoints=mortal)
-    program = named(pairwise_program(problem(recipe), "mcl"), names)
-    resumed = run_one(program, checkpoints=Checkpoints(tmp_path))
+        run_one(program(), checkpoints=mortal)
+    resumed = run_one(program(), checkpoints=Checkpoints(tmp_path))
     assert resumed.score == whole.score
     for name, tensor in whole.last_model.state_dict().items():
         assert torch.equal(resumed.last_model.state_dict()[name], tensor)

@@ -79,7 +79,11 @@ class Checkpoints:
         return other
 
     def resume(self, run: TrainingRun) -> bool:
-        """Take over the newest whole checkpoint of a run of its name; False if there is none."""
+        """Take over the newest whole checkpoint of a run of its name; False if there is none.
+
+        A run that goes on in this process, and may have been changed since its last epoch, is
+        taken back by nothing that it wrote itself.
+        """
         name = run.name
         remove_leftovers(self.folder, f"{name}.")
         paths = self._paths(name)
@@ -91,10 +95,12 @@ class Checkpoints:
                 continue
             check_identity(path, about["identity"], self._identity_of(run))
             _check_tensors(path, tensors, run)
-            going_on = {key: about[key] for key in ("epoch", "history", "adapted", "seconds")}
-            run.resume(tensors, **going_on)
+            newer = run.epoch == 0 or about["epoch"] > run.epoch
+            if newer:
+                going_on = {key: about[key] for key in ("epoch", "history", "adapted", "seconds")}
+                run.resume(tensors, **going_on)
             self._written[name] = (time.monotonic(), run.epoch)
-            return True
+            return newer
         if paths:
             raise InputError(
                 f"no checkpoint in {self.folder} can be read; remove that folder to begin again."
