@@ -4,17 +4,20 @@
 
 Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, methods, trials,
 epochs, lanes, and the first trial to run) behind a colon, as in
-``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``; tables joined by ``+`` share the GPU. A table
+``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``. ``name=NAME,joint.FIELD=VALUE`` tries another
+recipe of the joint objective under a name of its own. Tables joined by ``+`` share the GPU. A table
 waits until its data is there, so that a session can begin before all of it has arrived. Finished
 cells are skipped, so that a session can be resumed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
@@ -48,12 +51,25 @@ def main(data: Path, out: Path, groups: list[str]) -> None:
 
 
 def cut(name: str, cuts: dict[str, str]) -> TableSettings:
-    return load_settings(name).cut(
+    settings = load_settings(name)
+    changes = {k.removeprefix("joint."): value(v) for k, v in cuts.items() if "joint." in k}
+    settings = replace(
+        settings,
+        table=cuts.get("name", settings.table),
+        joint=settings.joint.with_(**changes),
+    )
+    return settings.cut(
         trials=int(cuts["trials"]) if "trials" in cuts else None,
         noise=tuple(cuts["noise"].split("/")) if "noise" in cuts else None,
         methods=tuple(cuts["methods"].split("/")) if "methods" in cuts else None,
         epochs=int(cuts["epochs"]) if "epochs" in cuts else None,
     )
+
+
+def value(text: str):
+    """A number, null, or several numbers as 1.0/0.5."""
+    parts = [json.loads(part) for part in text.split("/")]
+    return parts if len(parts) > 1 else parts[0]
 
 
 def report(result: dict) -> None:

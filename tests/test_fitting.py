@@ -14,6 +14,7 @@ from likewise.fitting import (
     Fitted,
     Problem,
     align,
+    as_sure_as_asked,
     check_judgements,
     estimate_transition,
     is_exact,
@@ -25,6 +26,7 @@ from likewise.fitting import (
 from likewise.lanes import run_one
 from likewise.matching import gram_error, matched_accuracy
 from likewise.noise import pair_flip, symmetric
+from likewise.objectives import CompletePairwise, PairwiseLoss
 from likewise.pairs import Pairs
 from tiny import QUICK, blobs, noisy, pictures, tiny_problem
 
@@ -168,13 +170,37 @@ def test_anchors_must_be_known():
         estimate_transition(tiny_problem()[0], Perfect(), "corners")
 
 
+class OneClass(nn.Module):
+    """Predicts the first of three classes, whatever it is shown."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor([5.0, 0.0, 0.0]).expand(len(x), 3)
+
+
+def test_a_lost_class_is_no_hindrance_where_it_can_be_revived():
+    problem, _ = tiny_problem(recipe=QUICK.with_(revivals=(0.5,)))
+    assert isinstance(starting_point(problem, OneClass()), OneClass)
+
+
+def test_stage_two_begins_as_sure_as_its_t_asks_for():
+    """Behind a T, what stage 1 says of its items must be said with more confidence."""
+    problem, _ = tiny_problem(noise=0.4)
+    stage1 = run_one(pairwise_program(problem, "mcl"))
+    start = starting_point(problem, stage1.model)
+    _, held, train_pairs, held_pairs = problem.parts
+    loss = PairwiseLoss("mns", torch.tensor(symmetric(3, 0.4), dtype=torch.float32))
+    objective = CompletePairwise(loss, train_pairs, held_pairs, CPU)
+    surer = as_sure_as_asked(problem, start, objective)
+    before = logits_of(start, problem.items[held], CPU)
+    after = logits_of(surer, problem.items[held], CPU)
+    assert (after / before).std() < 1e-4 < (after / before).mean() - 1
+    grid = [objective.score(before / t) for t in np.linspace(0.1, 2, 60)]
+    assert objective.score(after) < objective.score(before)
+    assert objective.score(after) < 1.02 * min(grid)
+
+
 def test_stage_two_goes_on_only_from_a_stage_one_with_all_classes():
     problem, _ = tiny_problem()
-
-    class OneClass(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.tensor([5.0, 0.0, 0.0]).expand(len(x), 3)
-
     assert starting_point(problem, OneClass()) is None
     model = nn.Sequential(nn.Linear(4, 3), Perfect()).requires_grad_(False)
     with torch.no_grad():

@@ -16,6 +16,7 @@ from likewise.transition import (
     anchor_transition,
     count_transition,
     gram_transition,
+    held_out_transition,
     likelihood_transition,
     shrunk_transition,
 )
@@ -254,3 +255,35 @@ def test_pairs_of_one_kind_only_still_give_a_matrix():
             found = gram_transition(left, right, same, 3)
             np.testing.assert_allclose(found.sum(axis=1), 1)
             assert (found >= 0).all()
+
+
+def too_sure(n: int = 4000, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Held-out logits of a network that is sure of everything and right about a tenth, of which
+    it is surest; perceived classes of those items under symmetric noise 0.6."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(C, size=n)
+    surest = np.arange(n) < n // 10
+    said = np.where(surest | (rng.random(n) < 0.3), y, rng.integers(C, size=n))
+    logits = np.where(surest, 8.0, 5.0)[:, None] * np.eye(C)[said]
+    z = corrupt_labels(y, symmetric(C, 0.6), rng)
+    return torch.tensor(logits, dtype=torch.float32), torch.tensor(z)
+
+
+def test_a_t_that_keeps_less_than_the_surest_items_agree_is_refuted():
+    logits, z = too_sure()
+    likeliest, _, _ = likelihood_transition(logits, z)
+    found, temperature = held_out_transition(logits, z)
+    assert float(likeliest.diagonal().mean()) < 0.33
+    assert float(found.diagonal().mean()) == pytest.approx(0.4, abs=0.05)
+    assert float(temperature) == 2.0  # nobody is that sure with less noise: the softest there is
+    torch.testing.assert_close(found, count_transition(logits, z))
+
+
+@every_noise
+def test_the_likeliest_t_stays_where_counting_agrees(true):
+    logits, y = calibrated(3000, 4.0)
+    z = torch.tensor(corrupt_labels(y, true, np.random.default_rng(1)))
+    likeliest, suited, _ = likelihood_transition(logits, z)
+    found, temperature = held_out_transition(logits, z)
+    torch.testing.assert_close(found, likeliest)
+    assert temperature == suited

@@ -40,7 +40,12 @@ from likewise.ranks import current_ranks
 from likewise.recipes import Recipe, default_recipe
 from likewise.shared_pairs import listed_objective
 from likewise.training import TrainingRun
-from likewise.transition import anchor_transition, count_transition, gram_transition
+from likewise.transition import (
+    TEMPERATURES,
+    anchor_transition,
+    count_transition,
+    gram_transition,
+)
 
 FloatMatrix = NDArray[np.float64]
 # The exact joint objective needs nearly every item in one of the C largest components.
@@ -177,6 +182,8 @@ def pairwise_program(
         objective = listed_objective(
             loss, train_pairs, held_pairs, problem.device, recipe.batch_size, problem.seed
         )
+    if start is not None and matrix is not None:
+        start = as_sure_as_asked(problem, start, objective)
     if start is None and recipe.starts > 1:
         run = yield from _best_start(problem, objective, recipe)
     else:
@@ -226,16 +233,34 @@ def mns_stage2(
 
 
 def starting_point(problem: Problem, stage1: nn.Module) -> nn.Module | None:
-    """Where stage 2 begins: from stage 1 if that kept every class alive, else (None) anew.
+    """Where stage 2 begins: from stage 1 if every class is alive there or can be revived, else
+    (None) anew.
 
     T was estimated in stage 1's order of classes, and from a fresh start the pairwise loss often
     merges classes at high noise; but a class that stage 1 has lost would stay lost.
     """
     logits = logits_of(stage1, problem.take(problem.parts[1]), problem.device)
     alive = torch.bincount(logits.argmax(dim=1), minlength=problem.n_classes) > 0
-    if not bool(alive.all()):
+    if not bool(alive.all()) and not problem.recipe_for(joint=False).revivals:
         return None
     return copy.deepcopy(stage1).requires_grad_(True)
+
+
+def as_sure_as_asked(problem: Problem, start: nn.Module, objective: Objective) -> nn.Module:
+    """A model that goes on with a new objective, made as sure as held-out judgements ask for.
+
+    Stage 1 learned f; with T behind it the same model must be surer, and would spend the first
+    epochs on nothing else.
+    """
+    held = problem.take(problem.parts[1])
+    logits = logits_of(start, held, problem.device)
+    costs = torch.stack([objective.score(logits / temperature) for temperature in TEMPERATURES])
+    few = held[:2]
+    return at_temperature(
+        start,
+        TEMPERATURES[int(costs.argmin())],
+        lambda model: logits_of(model, few, problem.device),
+    )
 
 
 def joint_program(problem: Problem, transition: FloatMatrix | None = None) -> MethodProgram:

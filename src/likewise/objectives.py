@@ -16,7 +16,7 @@ from torch import Tensor
 
 from likewise import functional, short_rows
 from likewise.pairs import Pairs
-from likewise.transition import count_transition, likelihood_transition
+from likewise.transition import count_transition, held_out_transition
 
 # Held-out pairs are scored in square blocks of this many items: enough of them, in bounded memory.
 HELD_BLOCK = 1024
@@ -255,7 +255,7 @@ class PerceivedClasses(Objective):
         if not self.estimates:
             self.transition.copy_(count_transition(logits, self.held_ids))
         else:
-            transition, temperature, _ = likelihood_transition(logits, self.held_ids)
+            transition, temperature = held_out_transition(logits, self.held_ids)
             self.transition.copy_(transition)
             self.temperature.copy_(temperature)
         self.estimates += 1

@@ -51,6 +51,12 @@ def count_transition(logits: Tensor, perceived: Tensor) -> Tensor:
     others are wrong more often: the share whose rate of agreement is surely the highest, that is
     by the lower end of its error bar. Shrunk towards symmetric noise as far as the counts ask for.
     """
+    counts, _ = _confident_counts(logits, perceived)
+    return shrunk_transition(counts)[0]
+
+
+def _confident_counts(logits: Tensor, perceived: Tensor) -> tuple[Tensor, Tensor]:
+    """((1, C, C) counts of that share, () the lower end of its rate of agreement)."""
     p = logits.float().softmax(dim=1)
     n_classes = p.shape[1]
     top, predicted = p.max(dim=1)
@@ -61,10 +67,11 @@ def count_transition(logits: Tensor, perceived: Tensor) -> Tensor:
     chosen = (within[None] <= shares[:, None]).to(p.dtype)  # (S, n)
     counts = (hard.T[None] * chosen[:, None]) @ z  # (S, C, C)
     total = counts.sum(dim=(1, 2)).clamp_min(1)
-    agreed = counts.diagonal(dim1=1, dim2=2).sum(dim=1) / total
-    lower = agreed - ((agreed * (1 - agreed)).clamp_min(1e-4) / total).sqrt()
-    best = lower.argmax()
-    return shrunk_transition(counts.index_select(0, best[None]))[0]
+    # Wilson's interval: few items that all agree prove little.
+    centre = (counts.diagonal(dim1=1, dim2=2).sum(dim=1) + 0.5) / (total + 1)
+    lower = centre - (centre * (1 - centre) / (total + 1)).sqrt()
+    best = lower.argmax()[None]
+    return counts.index_select(0, best), lower.index_select(0, best)[0]
 
 
 def _rank_within(predicted: Tensor, confidence: Tensor, n_classes: int) -> Tensor:
@@ -78,6 +85,26 @@ def _rank_within(predicted: Tensor, confidence: Tensor, n_classes: int) -> Tenso
     return (rank - starts[predicted] + 0.5) / sizes[predicted]
 
 
+def held_out_transition(logits: Tensor, perceived: Tensor) -> tuple[Tensor, Tensor]:
+    """(T (C, C), temperature ()) from held-out items: by likelihood, unless counting refutes it.
+
+    A network that is trained through a T which is too noisy learns to be too sure, and then that T
+    is the likeliest again: it would never leave. But T keeps at least as much as the perceived
+    classes of its surest items agree with it, however many of those it gets wrong.
+    """
+    likeliest, temperature, _ = likelihood_transition(logits, perceived)
+    counts, surely_kept = _confident_counts(logits, perceived)
+    counted = shrunk_transition(counts)[0]
+    refuted = likeliest.diagonal().mean() < surely_kept
+    g = _at_temperatures(logits)
+    costs = _costs(g, _one_hot(perceived, logits.shape[1], g.dtype), counted)
+    suited = torch.tensor(TEMPERATURES, device=logits.device)[costs.argmin()]
+    return (
+        torch.where(refuted, counted, likeliest),
+        torch.where(refuted, suited, temperature),
+    )
+
+
 def likelihood_transition(
     logits: Tensor, perceived: Tensor, iterations: int = 40
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -87,25 +114,35 @@ def likelihood_transition(
     around symmetric noise whose strength is estimated too. Returns ``(T (C, C), temperature (),
     mean negative log-likelihood ())`` as tensors on the device of the logits; never waits for it.
     """
-    n_classes = logits.shape[1]
-    temperature = torch.tensor(TEMPERATURES, device=logits.device, dtype=torch.float32)
-    g = (logits.float()[None] / temperature[:, None, None]).softmax(dim=2)  # (K, n, C)
-    z = _one_hot(perceived, n_classes, g.dtype)  # (n, C), zero rows where unknown
-    known = z.sum(dim=1)
+    g = _at_temperatures(logits)  # (K, n, C)
+    z = _one_hot(perceived, logits.shape[1], g.dtype)  # (n, C), zero rows where unknown
     transition = shrunk_transition(g.transpose(1, 2) @ z)  # (K, C, C)
     for _ in range(iterations):
         to_class = z @ transition.transpose(1, 2)  # (K, n, C): T[c, z_i]
         joint = g * to_class
         posterior = joint / joint.sum(dim=2, keepdim=True).clamp_min(1e-30)
         transition = shrunk_transition(posterior.transpose(1, 2) @ z)
-    likelihood = (g * (z @ transition.transpose(1, 2))).sum(dim=2).clamp_min(1e-30).log()
-    cost = -(likelihood * known).sum(dim=1) / known.sum().clamp_min(1)  # (K,)
-    best = cost.argmin()
+    cost = _costs(g, z, transition)
+    best = cost.argmin()[None]
+    temperature = torch.tensor(TEMPERATURES, device=logits.device)
     return (
-        transition.index_select(0, best[None])[0],
-        temperature.index_select(0, best[None])[0],
-        cost.index_select(0, best[None])[0],
+        transition.index_select(0, best)[0],
+        temperature.index_select(0, best)[0],
+        cost.index_select(0, best)[0],
     )
+
+
+def _at_temperatures(logits: Tensor) -> Tensor:
+    """(K, n, C) g at each temperature."""
+    temperature = torch.tensor(TEMPERATURES, device=logits.device)
+    return (logits.float()[None] / temperature[:, None, None]).softmax(dim=2)
+
+
+def _costs(g: Tensor, z: Tensor, transition: Tensor) -> Tensor:
+    """(K,) mean negative log-likelihood of (n, C) ``z`` at each temperature."""
+    likelihood = (g * (z @ transition.transpose(-2, -1))).sum(dim=2).clamp_min(1e-30).log()
+    known = z.sum(dim=1)
+    return -(likelihood * known).sum(dim=1) / known.sum().clamp_min(1)
 
 
 def shrunk_transition(counts: Tensor) -> Tensor:
