@@ -64,17 +64,21 @@ def blobs(noise: float = 0.2) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return items, corrupt_labels(labels, symmetric(4, noise), rng)
 
 
-def problem(recipe: Recipe, noise: float = 0.2, complete: bool = True) -> Problem:
+def problem(
+    recipe: Recipe, noise: float = 0.2, complete: bool = True, held_out: float = 0.1
+) -> Problem:
     items, z = blobs(noise)
     pairs = Pairs.from_labels(z, None if complete else 20, random_state=0)
-    return Problem(items, pairs, 4, recipe=recipe, seed=2)
+    return Problem(items, pairs, 4, recipe=recipe, held_out=held_out, seed=2)
 
 
 PROGRAMS: dict[str, Callable[[], MethodProgram]] = {
     "mns, adam": lambda: mns_program(problem(ADAM)),
     "mns, listed judgements": lambda: mns_program(problem(ADAM, complete=False)),
     "joint, sgd, mixup, teacher": lambda: joint_program(problem(SGD)),
-    "joint, the recipe changes on the way": lambda: joint_program(problem(CHANGING, 0.7)),
+    "joint, the recipe changes on the way": lambda: joint_program(
+        problem(CHANGING, 0.7, held_out=0.4)  # enough of them to see the noise in
+    ),
 }
 
 

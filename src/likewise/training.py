@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from likewise.averaging import averaged_state, batch_norms, move_towards, retake_statistics
 from likewise.batches import (
     EpochPlan,
     Items,
@@ -46,6 +47,7 @@ from likewise.run_state import RunState
 
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
 WORST_SPLIT = 1.1  # times the held-out cost that splitting classes may raise it to, at first
+STATISTICS_OF, STATISTICS_BATCH = 4096, 512  # items that give averaged weights their statistics
 WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
 
 
@@ -173,6 +175,8 @@ class TrainingRun(RunState):
 
     def end_epoch(self) -> None:
         """Score on held-out judgements, keep the best weights, re-estimate T; no host wait."""
+        if self.averaged is not None and batch_norms(self.averaged):
+            self._retake_statistics(self.averaged)
         logits = self._held_logits(self.averaged if self.averaged is not None else self.model)
         progress = (self.epoch + 1) / self.recipe.epochs
         with torch.no_grad():
@@ -289,6 +293,7 @@ class TrainingRun(RunState):
         self.recipe = self.recipe.with_(**(self.recipe.high_noise or {}))
         for group in self.optimizer.param_groups:
             group["weight_decay"] = self.recipe.weight_decay
+        self._decay.copy_(averaging_table(self.recipe, self.total_steps))
         self._graph = self._graph_taught = None
 
     # -- one step --------------------------------------------------------------------------------
@@ -397,11 +402,16 @@ class TrainingRun(RunState):
     def _average(self) -> None:
         assert self.averaged is not None
         weight = 1 - self._decay[self.global_step].squeeze(0)
-        target = [t for t in self.averaged.state_dict().values() if t.is_floating_point()]
-        source = [t for t in self.model.state_dict().values() if t.is_floating_point()]
-        difference = torch._foreach_sub(source, target)
-        torch._foreach_mul_(difference, weight)
-        torch._foreach_add_(target, difference)
+        move_towards(averaged_state(self.averaged), averaged_state(self.model), weight)
+
+    def _retake_statistics(self, averaged: nn.Module) -> None:
+        step = max(1, len(self.items) // STATISTICS_OF)
+        index = torch.arange(0, len(self.items), step, device=self.device)
+        parts = index.chunk(math.ceil(len(index) / STATISTICS_BATCH))
+        with self.autocast():
+            retake_statistics(one_sided(averaged), (take(self.items, i, None, None) for i in parts))
+        if self.ranks is not None:  # each has seen its own share of the items
+            self.ranks.agree(b for layer in batch_norms(averaged) for b in layer.buffers())
 
     # -- capture ---------------------------------------------------------------------------------
 
