@@ -114,12 +114,12 @@ JOINT: dict[str, Recipe] = {
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
-        teacher_from=0.2, teacher_temperature=None, high_noise={"teacher_from": 1.0},
+        teacher_from=0.2, teacher_temperature=None,
+        high_noise={"teacher_from": 1.0, "averaging": 0.9995},
     ),
     "vgg8": Recipe(
-        epochs=100, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
-        warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
-        high_noise={"weight_decay": 2e-3},
+        epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
+        warmup=0.03, averaging=0.9995, shift=4, flip=True, mixup=0.5,
     ),
 }  # fmt: skip
 # Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing:
