@@ -13,6 +13,7 @@ import asking
 import crowd
 import crowd_simulated
 import joint_digits
+import recipes_tried
 from likewise.atomic import write_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured.md"
@@ -26,6 +27,7 @@ def tables() -> dict[str, str]:
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
         "asking": asking.table(_read(asking.RESULTS)),
+        "recipes_tried": recipes_tried.table(),
     }
 
 

@@ -1,0 +1,64 @@
+"""What was tried for the joint objective on images, from the runs that results/ keeps.
+
+    python benchmarks/recipes_tried.py
+
+The runs were made by `benchmarks/gpu_session.py`, one trial each, under the names below.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RUNS = Path(__file__).parents[1] / "results" / "runs"
+
+# data, noise -> what was tried: the file of its runs
+TRIED = {
+    ("CIFAR-10", 0.6): {
+        "teacher from 0.3 of the epochs, as sure as held-out items ask for": "teacher_early",
+        "the same from 0.5": "teacher_late",
+        "no teacher": "teacher_none",
+        "no teacher, T held up": "none_decay5",
+        "no teacher, T held up, twice the weight decay": "none_decay10",
+        "teacher from 0.5, temperature 1 to 0.5, T held up": "late_fixed",
+        "no teacher, T held up, statistics retaken": "none_retaken",
+        "no teacher, T held up, statistics retaken, long averages": "none_average9995",
+    },
+    ("CIFAR-100", 0.6): {
+        "weight decay 1e-3, 2e-3 once the noise is known": "c100_decay10_20",
+        "weight decay 1e-3": "c100_decay10",
+        "weight decay 1e-3, statistics retaken, long averages": "table3",
+    },
+    ("CIFAR-100", 0.2): {
+        "weight decay 2e-3": "c100_low_decay20",
+        "weight decay 1e-3": "c100_low",
+        "weight decay 1e-3, statistics retaken, long averages": "table3",
+    },
+}
+
+
+def table() -> str:
+    """Held-out cost, by which recipes are chosen, and accuracy, in Markdown."""
+    rows = ["| data | noise | tried | held-out cost | accuracy |", "|---|---|---|---|---|"]
+    for (data, noise), tried in TRIED.items():
+        for what, name in tried.items():
+            run = first_trial(name, noise)
+            cost = min(run["curve"]["held_out"])
+            rows.append(
+                f"| {data} | {noise} | {what} | {cost:.4f} | {100 * run['accuracy']:.1f} |"
+            )
+    return "\n".join(rows)
+
+
+def first_trial(name: str, noise: float) -> dict[str, Any]:
+    lines = (RUNS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return next(
+        run
+        for run in map(json.loads, lines)
+        if (run["method"], run["noise"], run["trial"]) == ("joint", noise, 0)
+    )
+
+
+if __name__ == "__main__":
+    print(table())
