@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from likewise.datasets import load
-from likewise.fitting import Problem, joint_program
+from likewise.fitting import joint_program
 from likewise.lanes import run_one
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import FEATURES
 
 VARIANTS = {

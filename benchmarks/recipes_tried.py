@@ -45,9 +45,7 @@ def table() -> str:
         for what, name in tried.items():
             run = first_trial(name, noise)
             cost = min(run["curve"]["held_out"])
-            rows.append(
-                f"| {data} | {noise} | {what} | {cost:.4f} | {100 * run['accuracy']:.1f} |"
-            )
+            rows.append(f"| {data} | {noise} | {what} | {cost:.4f} | {100 * run['accuracy']:.1f} |")
     return "\n".join(rows)
 
 

@@ -15,13 +15,14 @@ import numpy as np
 import torch
 
 from likewise.atomic import write_json
-from likewise.batches import logits_of
 from likewise.experiments.provenance import provenance
-from likewise.fitting import Problem, pairwise_program
+from likewise.fitting import pairwise_program
 from likewise.lanes import run_one
 from likewise.matching import matched_accuracy
+from likewise.model import logits_of
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 
 CPU = torch.device("cpu")

@@ -41,8 +41,8 @@ def _pairs(path: Path) -> object:
 
 
 def _items(path: Path) -> object:
-    from likewise.batches import check_items
     from likewise.itemfiles import read_items
+    from likewise.items import check_items
 
     return check_items(read_items(path).items)
 

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from likewise.averaging import averaged_state, move_towards, retake_statistics
-from likewise.fitting import Problem, joint_program
+from likewise.fitting import joint_program
 from likewise.networks import BatchNorm
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from tiny import pictures
 

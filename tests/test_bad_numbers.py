@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from likewise import SimilarityClassifier
 from likewise.errors import TrainingError
 from likewise.finite import complaint
-from likewise.fitting import Problem, joint_program
+from likewise.fitting import joint_program
 from likewise.lanes import run_one, run_together
 from likewise.misgivings import judged_area
 from likewise.objectives import PerceivedClasses
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 

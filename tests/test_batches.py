@@ -11,17 +11,10 @@ from scipy import sparse
 from torch import nn
 from torch.nn import functional as F
 
-from likewise.batches import (
-    EpochPlan,
-    InputLayer,
-    Model,
-    check_items,
-    logits_of,
-    network_shape,
-    outputs,
-    take,
-)
+from likewise.batches import EpochPlan, take
 from likewise.errors import InputError
+from likewise.items import check_items, network_shape
+from likewise.model import InputLayer, Model, logits_of, outputs
 from likewise.recipes import Recipe
 
 CPU = torch.device("cpu")

@@ -19,8 +19,9 @@ from likewise.checkpoints import (
     write_checkpoint,
 )
 from likewise.errors import InputError
-from likewise.fitting import Problem, joint_program
+from likewise.fitting import joint_program
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 

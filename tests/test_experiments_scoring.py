@@ -12,10 +12,11 @@ from likewise.experiments.problem import Truth
 from likewise.experiments.programs import _program
 from likewise.experiments.scoring import score, similarity_examples
 from likewise.experiments.settings import load_settings
-from likewise.fitting import Fitted, Problem
+from likewise.fitting import Fitted
 from likewise.lanes import run_one
 from likewise.noise import pair_flip
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 
 ROWS = np.array([2, 0, 1])  # the true class behind each learned one
 COLUMNS = np.array([1, 2, 0])  # the perceived class behind each id

@@ -23,9 +23,10 @@ from likewise import SimilarityClassifier, load
 from likewise.atomic import new_folder, replacing, write_json, write_text
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError, LikewiseError
-from likewise.fitting import Problem, mns_program
+from likewise.fitting import mns_program
 from likewise.lanes import run_one
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 
 ROOT = Path(__file__).parents[1]

@@ -8,16 +8,12 @@ import torch
 from torch import nn
 
 from likewise import methods
-from likewise.batches import logits_of
 from likewise.errors import InputError
 from likewise.fitting import (
     Fitted,
-    Problem,
     align,
     as_sure_as_asked,
-    check_judgements,
     estimate_transition,
-    is_exact,
     joint_program,
     mns_program,
     pairwise_program,
@@ -25,9 +21,11 @@ from likewise.fitting import (
 )
 from likewise.lanes import run_one
 from likewise.matching import gram_error, matched_accuracy
+from likewise.model import logits_of
 from likewise.noise import pair_flip, symmetric
 from likewise.objectives import CompletePairwise, PairwiseLoss
 from likewise.pairs import Pairs
+from likewise.problem import Problem, check_judgements, is_exact
 from tiny import QUICK, blobs, noisy, pictures, tiny_problem
 
 CPU = torch.device("cpu")

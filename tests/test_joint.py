@@ -9,7 +9,6 @@ from scipy.stats import spearmanr
 from torch import nn
 
 from likewise.annotators import AnnotatorChannel
-from likewise.batches import InputLayer, Model
 from likewise.channels import ExactChannel, RateChannel
 from likewise.errors import InputError
 from likewise.graph import Graph, contract
@@ -24,6 +23,7 @@ from likewise.joint.rates import count_triangles, moment_rates
 from likewise.joint.starts import component_start, spectral_start
 from likewise.joint.transitions import class_posterior, estimate_transition
 from likewise.matching import matched_accuracy
+from likewise.model import InputLayer, Model
 from likewise.networks import MLP
 from likewise.noise import symmetric
 from likewise.pairs import Pairs

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from likewise import fitting
-from likewise.batches import Selection, take
-from likewise.fitting import Problem, joint_program, pairwise_program
+from likewise import problem as problems
+from likewise.batches import take
+from likewise.fitting import joint_program, pairwise_program
+from likewise.items import Selection
 from likewise.lanes import run_one
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 
 
@@ -33,7 +35,7 @@ def stored(tmp_path: Path) -> Path:
 def test_a_large_map_is_never_copied_and_gives_the_same_model(
     stored: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fitting, "LARGEST_COPY", 0)
+    monkeypatch.setattr(problems, "LARGEST_COPY", 0)
     models = []
     for items in (np.load(stored), np.load(stored, mmap_mode="r")):
         problem = make_problem(items)

@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from likewise import methods
-from likewise.fitting import Fitted, Problem
+from likewise.fitting import Fitted
 from likewise.noise import flip_judgements
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 
 
 @pytest.fixture(scope="module")

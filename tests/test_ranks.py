@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import multiprocessing
 
-from likewise.batches import InputLayer, Model
+from likewise.model import InputLayer, Model
 from likewise.networks import build_network
 from likewise.noise import corrupt_labels, symmetric
 from likewise.objectives import (

@@ -16,20 +16,14 @@ from likewise import SimilarityClassifier
 from likewise.checkpoints import Checkpoints
 from likewise.drawing_modules import may_draw
 from likewise.errors import InputError
-from likewise.fitting import (
-    Fitted,
-    MethodProgram,
-    Problem,
-    joint_program,
-    mns_program,
-    pairwise_program,
-)
+from likewise.fitting import Fitted, MethodProgram, joint_program, mns_program, pairwise_program
 from likewise.joint import fit_joint
 from likewise.joint.em import Options
 from likewise.journal import Journal
 from likewise.lanes import named, run_one, run_together
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 

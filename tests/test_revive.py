@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from likewise.fitting import Problem, pairwise_program
+from likewise.fitting import pairwise_program
 from likewise.matching import matched_accuracy
 from likewise.noise import corrupt_labels, symmetric
 from likewise.objectives import CompletePairwise, ListedPairwise, Objective, PairwiseLoss
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.revive import revive
 

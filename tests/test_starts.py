@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from likewise.errors import InputError
-from likewise.fitting import Problem, pairwise_program
+from likewise.fitting import pairwise_program
 from likewise.lanes import named, run_one
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 

@@ -8,12 +8,13 @@ import torch
 from torch import nn
 
 from likewise import noise
-from likewise.batches import logits_of
-from likewise.fitting import Problem, joint_program
+from likewise.fitting import joint_program
 from likewise.lanes import run_one
 from likewise.matching import matched_accuracy
+from likewise.model import logits_of
 from likewise.networks import MLP, at_temperature
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 
 

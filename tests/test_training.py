@@ -14,13 +14,14 @@ import pytest
 import torch
 from torch import nn
 
-from likewise.batches import InputLayer, Model, logits_of
 from likewise.devices import choose_device, on_device
 from likewise.errors import InputError, TrainingError
-from likewise.fitting import Problem, joint_program, pairwise_program
+from likewise.fitting import joint_program, pairwise_program
 from likewise.matching import matched_accuracy
+from likewise.model import InputLayer, Model, logits_of
 from likewise.objectives import CompletePairwise, ListedPairwise, PairwiseLoss, PerceivedClasses
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import FEATURES, JOINT, PAPER, Recipe, default_recipe
 from likewise.training import TrainingRun
 from tiny import QUICK, blobs, flat, noisy, pictures, tiny_problem

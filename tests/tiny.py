@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.fitting import Problem
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 
 QUICK = Recipe(epochs=8, batch_size=32, lr=0.02, schedule="cosine", averaging=0.9)

@@ -25,8 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import functional
 from likewise.atomic import write_json
-from likewise.batches import InputLayer, Model
 from likewise.devices import fastest_convolutions
+from likewise.model import InputLayer, Model
 from likewise.networks import build_network
 from likewise.noise import symmetric
 from likewise.objectives import CompletePairwise, PairwiseLoss

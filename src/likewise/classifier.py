@@ -13,16 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from likewise import methods
-from likewise.batches import check_items, logits_of
 from likewise.checkpoints import Checkpoints
 from likewise.devices import choose_device
 from likewise.errors import InputError
-from likewise.fitting import Problem, check_judgements
+from likewise.items import check_items
 from likewise.matching import matched_accuracy, names_by_majority
 from likewise.misgivings import misgivings
+from likewise.model import logits_of
 from likewise.networks import embed
 from likewise.noise import check_transition
 from likewise.pairs import as_pairs
+from likewise.problem import Problem, check_judgements
 from likewise.progress import epoch_bar
 from likewise.recipes import Recipe
 from likewise.threads import is_small, one_thread

@@ -19,10 +19,11 @@ from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth, class_of_id
 from likewise.experiments.scoring import score
-from likewise.fitting import Fitted, Problem, mns_stage2, pairwise_program
+from likewise.fitting import Fitted, mns_stage2, pairwise_program
 from likewise.lanes import run_one
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.runs import write_run
 
 TITLES = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from likewise.batches import Items, Selection
 from likewise.errors import InputError
+from likewise.items import Items, Selection
 
 
 def choose_device(device: str | torch.device = "auto") -> torch.device:

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
-from likewise.fitting import Fitted, Problem
+from likewise.fitting import Fitted
 from likewise.joint import fit_joint as fit_judgements
 from likewise.joint.fit import NOISES
 from likewise.journal import Journal
+from likewise.problem import Problem
 
 
 def fit_joint(

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.drawing import random_pairs
-from likewise.fitting import Problem
 from likewise.maps import neighbour_map
 from likewise.pairs import Pairs
+from likewise.problem import Problem
 from likewise.suspicion import suspects
 
 if TYPE_CHECKING:

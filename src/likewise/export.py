@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from likewise.atomic import new_folder, replacing
-from likewise.batches import Model, check_items
 from likewise.errors import InputError, LikewiseError
+from likewise.items import check_items
+from likewise.model import Model
 from likewise.storage import load, plain
 
 if TYPE_CHECKING:

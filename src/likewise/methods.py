@@ -9,21 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from likewise.batches import logits_of
 from likewise.checkpoints import Checkpoints, digest_of
 from likewise.errors import InputError
 from likewise.fitting import (
     BALANCE,
     Fitted,
     MethodProgram,
-    Problem,
-    is_exact,
     joint_program,
     mns_program,
     pairwise_program,
 )
 from likewise.lanes import run_one
+from likewise.model import logits_of
 from likewise.pairs import Pairs
+from likewise.problem import Problem, is_exact
 from likewise.progress import Report
 
 METHODS = ("auto", "joint", "mns", "mcl", "kcl")

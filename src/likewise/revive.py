@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from torch import Tensor, nn
 
-from likewise.batches import Items, Selection
+from likewise.items import Items, Selection
 from likewise.networks import embed, last_linear
 from likewise.objectives import Objective
 

@@ -18,8 +18,8 @@ from safetensors.torch import save_file
 from torch import nn
 
 from likewise.atomic import new_folder, write_json
-from likewise.batches import InputLayer, Model
 from likewise.errors import InputError
+from likewise.model import InputLayer, Model
 from likewise.networks import MLP, NETWORKS, UnitLinear, build_network
 from likewise.noise import check_transition
 
@@ -147,7 +147,7 @@ def _check_shapes(about: dict[str, Any], path: Path) -> None:
 
 
 def _network_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    """What a network sees of an item of that shape; see `likewise.batches.network_shape`."""
+    """What a network sees of an item of that shape; see `likewise.items.network_shape`."""
     if len(shape) == 1:
         return tuple(shape)
     return (shape[2] if len(shape) == 3 else 1, shape[0], shape[1])

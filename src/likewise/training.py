@@ -22,20 +22,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from likewise.averaging import averaged_state, batch_norms, move_towards, retake_statistics
-from likewise.batches import (
-    EpochPlan,
-    Items,
-    Selection,
-    logits_of,
-    one_sided,
-    steps_of,
-    take,
-)
+from likewise.batches import EpochPlan, steps_of, take
 from likewise.devices import fastest_convolutions, new_stream, on_device
 from likewise.drawing_modules import may_draw, seeded
 from likewise.errors import NonFiniteError, TrainingError
 from likewise.finite import complaint, drop_batch, epoch_figures
 from likewise.half_weights import HalfWeights, takes_other_weights
+from likewise.items import Items, Selection
+from likewise.model import logits_of, one_sided
 from likewise.networks import last_linear
 from likewise.objectives import Objective, PerceivedClasses
 from likewise.optimisers import averaging_table, make_optimizer, rate_table

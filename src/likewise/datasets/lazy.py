@@ -17,7 +17,7 @@ from likewise.datasets.images import crop, open_image, pixels, resize_cover
 class LazyImages:
     """(N, size, size, 3) uint8 images: a slice decodes, an index array selects without decoding.
 
-    What `likewise.batches.logits_of` needs of items, for sets that do not fit in memory. Each image
+    What `likewise.model.logits_of` needs of items, for sets that do not fit in memory. Each image
     is scaled so that its short side is ``size + margin``, and its middle is taken.
     """
 

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.atomic import replacing
-from likewise.batches import InputLayer, network_shape
 from likewise.datasets import Dataset
 from likewise.errors import InputError
+from likewise.items import network_shape
+from likewise.model import InputLayer
 from likewise.networks import build_network, embed, last_linear
 
 

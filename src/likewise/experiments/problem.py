@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer, Model, network_shape
 from likewise.datasets import Dataset
 from likewise.datasets.lazy import LazyImages
 from likewise.errors import InputError
@@ -20,12 +19,14 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.pretrain import load_body
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.streamed import StreamedProblem
-from likewise.fitting import STARTS_APART, Problem
+from likewise.items import network_shape
 from likewise.matching import confusion
+from likewise.model import InputLayer, Model
 from likewise.networks import build_network
 from likewise.noise import corrupt_labels, pair_flip, symmetric
 from likewise.objectives import Objective
 from likewise.pairs import Pairs
+from likewise.problem import STARTS_APART, Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 

@@ -19,13 +19,13 @@ from likewise.experiments.settings import TableSettings
 from likewise.fitting import (
     Fitted,
     MethodProgram,
-    Problem,
     joint_program,
     mns_stage2,
     pairwise_program,
     starting_point,
 )
 from likewise.lanes import Program
+from likewise.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.batches import logits_of
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth
-from likewise.fitting import Fitted, Problem
+from likewise.fitting import Fitted
 from likewise.matching import (
     best_matching,
     confusion,
@@ -19,6 +18,8 @@ from likewise.matching import (
     reorder_transition,
     transition_error,
 )
+from likewise.model import logits_of
+from likewise.problem import Problem
 
 Figures = dict[str, Any]
 

@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from likewise.batches import EpochPlan, InputLayer, Model
+from likewise.batches import EpochPlan
 from likewise.datasets.lazy import LazyImages
 from likewise.datasets.streaming import Batch, ImageStream
 from likewise.errors import InputError
-from likewise.fitting import STARTS_APART, Problem
+from likewise.model import InputLayer, Model
 from likewise.networks import build_network, resnet50
 from likewise.objectives import Objective
+from likewise.problem import STARTS_APART, Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from likewise.batches import Model
+from likewise.model import Model
 from likewise.networks import MLP
 
 EVALUATION_BATCH = 8192

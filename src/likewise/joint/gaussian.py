@@ -13,8 +13,8 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer, Model
 from likewise.joint.heads import Targets
+from likewise.model import InputLayer, Model
 from likewise.networks import UnitLength, UnitLinear
 
 DRAWN = 0.5  # how far the covariance that features are judged by is drawn to a sphere

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from likewise.adam import AdamW
-from likewise.batches import InputLayer
 from likewise.joint.bank import make_bank
 from likewise.journal import Journal
+from likewise.model import InputLayer
 from likewise.short_rows import softmax
 
 TINY = 1e-12

@@ -10,13 +10,14 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from likewise.batches import InputLayer, Model, check_items, network_shape
 from likewise.errors import InputError
 from likewise.graph import Graph
+from likewise.items import check_items, network_shape
 from likewise.joint.em import Options
 from likewise.joint.gaussian import Features, GaussianHead
 from likewise.joint.heads import Head, JournaledHead, NetworkHead
 from likewise.journal import Journal
+from likewise.model import InputLayer, Model
 from likewise.networks import build_network
 from likewise.noise import check_transition
 from likewise.pairs import Pairs
