@@ -279,6 +279,12 @@ def test_a_t_that_keeps_less_than_the_surest_items_agree_is_refuted():
     torch.testing.assert_close(found, count_transition(logits, z))
 
 
+def test_a_few_items_refute_nothing():
+    logits, z = too_sure(n=150)
+    found, _ = held_out_transition(logits, z)
+    torch.testing.assert_close(found, likelihood_transition(logits, z)[0])
+
+
 @every_noise
 def test_the_likeliest_t_stays_where_counting_agrees(true):
     logits, y = calibrated(3000, 4.0)

@@ -21,6 +21,7 @@ FloatMatrix = NDArray[np.float64]
 TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
 # Most confident shares of a predicted class, among which counting chooses.
 CONFIDENT_SHARES = (0.03, 0.06, 0.12, 0.25, 0.5)
+ENOUGH = 100  # items in a share, for counting to speak against the likelihood
 # Strength of the prior in pseudo-counts a row; the best is chosen by evidence.
 STRENGTHS = tuple(float(10 ** (k / 3)) for k in range(19))
 
@@ -55,8 +56,13 @@ def count_transition(logits: Tensor, perceived: Tensor) -> Tensor:
     return shrunk_transition(counts)[0]
 
 
-def _confident_counts(logits: Tensor, perceived: Tensor) -> tuple[Tensor, Tensor]:
-    """((1, C, C) counts of that share, () the lower end of its rate of agreement)."""
+def _confident_counts(
+    logits: Tensor, perceived: Tensor, at_least: int = 0
+) -> tuple[Tensor, Tensor]:
+    """((1, C, C) counts of that share, () the lower end of its rate of agreement).
+
+    Shares of fewer than ``at_least`` items do not count; the rate is negative if that leaves none.
+    """
     p = logits.float().softmax(dim=1)
     n_classes = p.shape[1]
     top, predicted = p.max(dim=1)
@@ -66,10 +72,11 @@ def _confident_counts(logits: Tensor, perceived: Tensor) -> tuple[Tensor, Tensor
     shares = torch.tensor(CONFIDENT_SHARES, device=p.device)
     chosen = (within[None] <= shares[:, None]).to(p.dtype)  # (S, n)
     counts = (hard.T[None] * chosen[:, None]) @ z  # (S, C, C)
-    total = counts.sum(dim=(1, 2)).clamp_min(1)
+    total = counts.sum(dim=(1, 2))
     # Wilson's interval: few items that all agree prove little.
     centre = (counts.diagonal(dim1=1, dim2=2).sum(dim=1) + 0.5) / (total + 1)
     lower = centre - (centre * (1 - centre) / (total + 1)).sqrt()
+    lower = torch.where(total >= at_least, lower, -1.0)
     best = lower.argmax()[None]
     return counts.index_select(0, best), lower.index_select(0, best)[0]
 
@@ -93,7 +100,7 @@ def held_out_transition(logits: Tensor, perceived: Tensor) -> tuple[Tensor, Tens
     classes of its surest items agree with it, however many of those it gets wrong.
     """
     likeliest, temperature, _ = likelihood_transition(logits, perceived)
-    counts, surely_kept = _confident_counts(logits, perceived)
+    counts, surely_kept = _confident_counts(logits, perceived, at_least=ENOUGH)
     counted = shrunk_transition(counts)[0]
     refuted = likeliest.diagonal().mean() < surely_kept
     g = _at_temperatures(logits)
