@@ -32,7 +32,9 @@ SGD = Recipe(
     epochs=6, batch_size=32, optimizer="sgd", lr=0.05, warmup=0.2, averaging=0.9, mixup=0.5,
     teacher_from=0.5,
 )  # fmt: skip
-CHANGING = SGD.with_(epochs=10, high_noise={"weight_decay": 0.1, "teacher_from": 0.7})
+CHANGING = SGD.with_(
+    epochs=10, high_noise={"weight_decay": 0.1, "teacher_from": 0.7, "averaging": 0.5}
+)
 
 
 class Killed(Exception):
@@ -141,6 +143,7 @@ def test_the_changing_recipe_does_change() -> None:
     run.train()
     assert run.adapted
     assert run.recipe.weight_decay == 0.1
+    assert float(run._decay[-1]) == 0.5
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:

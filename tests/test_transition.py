@@ -13,6 +13,7 @@ from likewise.matching import transition_error
 from likewise.noise import corrupt_labels, pair_flip, symmetric
 from likewise.transition import (
     STRENGTHS,
+    TEMPERATURES,
     anchor_transition,
     count_transition,
     gram_transition,
@@ -257,32 +258,47 @@ def test_pairs_of_one_kind_only_still_give_a_matrix():
             assert (found >= 0).all()
 
 
-def too_sure(n: int = 4000, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+def too_sure(
+    n: int = 4000, noise: float = 0.6, margin: float = 5.0
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Held-out logits of a network that is sure of everything and right about a tenth, of which
-    it is surest; perceived classes of those items under symmetric noise 0.6."""
-    rng = np.random.default_rng(seed)
+    it is surest; perceived classes of those items under symmetric noise."""
+    rng = np.random.default_rng(0)
     y = rng.integers(C, size=n)
     surest = np.arange(n) < n // 10
     said = np.where(surest | (rng.random(n) < 0.3), y, rng.integers(C, size=n))
-    logits = np.where(surest, 8.0, 5.0)[:, None] * np.eye(C)[said]
-    z = corrupt_labels(y, symmetric(C, 0.6), rng)
+    logits = np.where(surest, margin + 3, margin)[:, None] * np.eye(C)[said]
+    z = corrupt_labels(y, symmetric(C, noise), rng)
     return torch.tensor(logits, dtype=torch.float32), torch.tensor(z)
 
 
 def test_a_t_that_keeps_less_than_the_surest_items_agree_is_refuted():
     logits, z = too_sure()
     likeliest, _, _ = likelihood_transition(logits, z)
-    found, temperature = held_out_transition(logits, z)
+    found, _ = held_out_transition(logits, z)
     assert float(likeliest.diagonal().mean()) < 0.33
     assert float(found.diagonal().mean()) == pytest.approx(0.4, abs=0.05)
-    assert float(temperature) == 2.0  # nobody is that sure with less noise: the softest there is
     torch.testing.assert_close(found, count_transition(logits, z))
 
 
+def test_with_less_noise_the_network_must_be_less_sure():
+    logits, z = too_sure(noise=0.4, margin=0.5)
+    _, suited, _ = likelihood_transition(logits, z)
+    found, temperature = held_out_transition(logits, z)
+    assert suited < temperature
+    costs = [
+        -((logits / t).softmax(dim=1) @ found).gather(1, z[:, None]).log().mean()
+        for t in TEMPERATURES
+    ]
+    assert float(temperature) == pytest.approx(TEMPERATURES[int(np.argmin(costs))])
+
+
 def test_a_few_items_refute_nothing():
-    logits, z = too_sure(n=150)
-    found, _ = held_out_transition(logits, z)
-    torch.testing.assert_close(found, likelihood_transition(logits, z)[0])
+    for n, refuted in ((350, False), (4000, True)):
+        logits, z = too_sure(n, noise=0.2)
+        found, _ = held_out_transition(logits, z)
+        likeliest = likelihood_transition(logits, z)[0]
+        assert torch.equal(found, likeliest) is not refuted
 
 
 @every_noise
