@@ -44,7 +44,7 @@ def move_towards(averaged: list[Tensor], learned: list[Tensor], weight: Tensor) 
 def retake_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
     """Give batch normalisation the mean statistics of these batches of items, in place."""
     layers = batch_norms(model)
-    usual = [layer.momentum for layer in layers]
+    before = [(layer.momentum, layer.training) for layer in layers]
     for layer in layers:
         layer.train()
     try:
@@ -53,6 +53,6 @@ def retake_statistics(model: nn.Module, batches: Iterable[Tensor]) -> None:
                 layer.momentum = 1 / (k + 1)  # so that all count alike
             model(batch)
     finally:
-        for layer, momentum in zip(layers, usual):
+        for layer, (momentum, training) in zip(layers, before):
             layer.momentum = momentum
-            layer.eval()
+            layer.train(training)
