@@ -52,7 +52,7 @@ def main(data: Path, out: Path, groups: list[str]) -> None:
 
 def cut(name: str, cuts: dict[str, str]) -> TableSettings:
     settings = load_settings(name)
-    changes = {k.removeprefix("joint."): value(v) for k, v in cuts.items() if "joint." in k}
+    changes = {k[len("joint.") :]: value(v) for k, v in cuts.items() if k.startswith("joint.")}
     settings = replace(
         settings,
         table=cuts.get("name", settings.table),

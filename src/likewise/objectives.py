@@ -195,7 +195,7 @@ class PerceivedClasses(Objective):
     ``ids`` (N,) are the perceived classes of the training items (components of the "same" graph),
     -1 where unknown; ``held_ids`` those of the held-out ones, in the same numbering. T is given,
     or estimated along the way from held-out items: first by counting, once the network has learned
-    something, then by likelihood.
+    something, then by likelihood, as long as counting does not refute it.
     """
 
     rows_are_items = True

@@ -15,11 +15,12 @@ class Recipe:
 
     ``schedule`` "step" multiplies the rate by ``gamma`` at each of ``milestones`` (fractions of
     the epochs); "cosine" goes to zero; both after ``warmup`` (a fraction too). ``averaging`` is
-    the decay of the averaged weights (0: none). ``shift`` moves images by up to that many pixels,
-    reflected; ``flip`` mirrors them. ``mixup`` is the Beta parameter (0: none). The teacher (joint
-    objective only) takes over after ``teacher_from`` of the epochs: see `likewise.training`. Its
-    ``teacher_temperature`` goes from the first to the second number; None takes the temperature
-    that suits held-out judgements best, as it is estimated along the way.
+    the decay of the averaged weights (0: none), which never reach over more than about a ninth of
+    the steps so far. ``shift`` moves images by up to that many pixels, reflected; ``flip`` mirrors
+    them. ``mixup`` is the Beta parameter (0: none). The teacher (joint objective only) takes over
+    after ``teacher_from`` of the epochs: see `likewise.steps`. Its ``teacher_temperature`` goes
+    from the first to the second number; None takes the temperature that suits held-out judgements
+    best, as it is estimated along the way.
     ``nonfinite`` says what a batch with a loss or gradient that is not finite does: "stop", or
     "skip" it and count.
     With ``starts`` > 1 a pairwise method begins that often, for ``start_share`` of the epochs, and
@@ -104,7 +105,7 @@ PAPER: dict[str, Recipe] = {
 # For features the paper has none: full use of small data, averaged weights.
 FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", averaging=0.98)
 
-# What was measured to help the joint objective (docs/reproduce.md): large steps, averaged weights,
+# What was measured to help the joint objective (docs/measured.md): large steps, averaged weights,
 # mixup, and on CIFAR-10 a teacher.
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(

@@ -4,7 +4,8 @@ Three estimators. `anchor_transition` is the paper's: a row of T is the network'
 item it is most sure of (or at a high quantile, which over-confident items mislead less).
 `count_transition` and `likelihood_transition` need the perceived classes of *held-out* items up to
 a renumbering (consistent judgements give them as components): a network that has memorised its
-training items says nothing there, but cannot have memorised these.
+training items says nothing there, but cannot have memorised these. `held_out_transition` is what
+training uses along the way: the likelihood, as long as counting does not refute it.
 """
 
 from __future__ import annotations
