@@ -29,6 +29,21 @@ def test_the_basics_hold(open_page, report, scheme, device):
     assert not scrolls_sideways(page)
 
 
+@pytest.mark.parametrize("device", [{}, PHONE], ids=["desktop", "phone"])
+def test_large_numbers_have_room(open_page, report, device):
+    """A hundred million judgements: on one line of their tile, and nothing scrolls sideways."""
+    page = open_page(report, **device)
+    page.evaluate(
+        """for (const e of document.querySelectorAll(".tile b, #calibration td:last-child"))
+             if (/^[\\d,]+$/.test(e.textContent)) e.textContent = "100,000,000";"""
+    )
+    tile = page.locator(".tile b", has_text="100,000,000").first
+    lines = "(e) => e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)"
+    assert tile.evaluate(lines) < 1.5
+    assert page.locator("#calibration td", has_text="100,000,000").count() > 0
+    assert not scrolls_sideways(page)
+
+
 def test_people_are_sorted_and_found(open_page, report):
     page = open_page(report)
     first = page.locator("#people-table tbody tr").first
