@@ -14,37 +14,35 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.averaging import averaged_state, batch_norms, move_towards, retake_statistics
+from likewise.averaging import batch_norms, retake_statistics
 from likewise.batches import EpochPlan, steps_of, take
-from likewise.devices import fastest_convolutions, new_stream, on_device
-from likewise.drawing_modules import may_draw, seeded
-from likewise.errors import NonFiniteError, TrainingError
-from likewise.finite import complaint, drop_batch, epoch_figures
+from likewise.devices import new_stream, on_device
+from likewise.drawing_modules import may_draw
+from likewise.errors import NonFiniteError
+from likewise.finite import complaint, epoch_figures
 from likewise.half_weights import HalfWeights, takes_other_weights
 from likewise.items import Items, Selection
 from likewise.model import logits_of, one_sided
 from likewise.networks import last_linear
 from likewise.objectives import Objective
+from likewise.optimised_step import OptimisedStep
 from likewise.optimisers import averaging_table, make_optimizer, rate_table
 from likewise.ranks import Ranks
 from likewise.recipes import Recipe
 from likewise.revive import revive
-from likewise.steps import StepLoss
 
 ADAPT_AT = 0.2  # of the epochs: when a recipe may change for high noise
 WORST_SPLIT = 1.1  # times the held-out cost that splitting classes may raise it to, at first
 STATISTICS_OF, STATISTICS_BATCH = 4096, 512  # items that give averaged weights their statistics
-WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
 
 
-class TrainingRun(StepLoss):
+class TrainingRun(OptimisedStep):
     """One model being trained.
 
     Parameters
@@ -153,18 +151,7 @@ class TrainingRun(StepLoss):
         self.skipped.zero_()
         if self.recipe.high_noise and self.epoch == round(ADAPT_AT * self.recipe.epochs):
             self._adapt()
-        if self._capture and self._graph_taught is not self.taught:
-            self._try_capture()
-
-    def step(self) -> None:
-        """One optimisation step."""
-        done, self._steps_done = self._steps_done, self._steps_done + 1
-        own = seeded(self.seed, self.epoch, done, self.device) if self._may_draw else nullcontext()
-        with own:
-            if self._graph is not None:
-                self._graph.replay()
-            else:
-                self._eager_step()
+        self._capture_if_changed()
 
     def end_epoch(self) -> None:
         """Score on held-out judgements, keep the best weights, re-estimate T; no host wait."""
@@ -273,28 +260,6 @@ class TrainingRun(StepLoss):
         self._decay.copy_(averaging_table(self.recipe, self.total_steps))
         self._graph = self._graph_taught = None
 
-    # -- one step --------------------------------------------------------------------------------
-
-    def _eager_step(self) -> None:
-        self._set_rate()
-        self.optimizer.zero_grad(set_to_none=True)
-        skips = self.recipe.nonfinite == "skip"
-        buffers = [b for b in self.model.buffers() if b.is_floating_point()] if skips else []
-        before = [b.clone() for b in buffers]
-        loss = self._loss()
-        loss.backward()  # type: ignore[no-untyped-call]
-        if self.ranks is not None:
-            self.ranks.sum_gradients(self._parameters)
-        if skips:
-            gradients = [p.grad for p in self._parameters if p.grad is not None]
-            self.skipped += drop_batch(loss, gradients, buffers, before)
-        self.optimizer.step()
-        with torch.no_grad():
-            self.losses.index_copy_(0, self.step_index, loss.detach().float().reshape(1))
-            if self.averaged is not None:
-                self._average()
-            self._counters += 1
-
     def _shard_rows(self) -> list[NDArray[np.int64]]:
         """The objective's rows by the shard that holds their items; one shard where all do."""
         n_rows = self.objective.n_rows
@@ -304,18 +269,6 @@ class TrainingRun(StepLoss):
         shard = (self.objective.items_of(rows) % self.shards).cpu().numpy()
         return [np.flatnonzero(shard == k) for k in range(self.shards)]
 
-    def _set_rate(self) -> None:
-        group = self.optimizer.param_groups[0]
-        if isinstance(group["lr"], Tensor):
-            torch.index_select(self._rates, 0, self.global_step, out=group["lr"].view(1))
-        else:
-            group["lr"] = float(self._rates[self.global_step])
-
-    def _average(self) -> None:
-        assert self.averaged is not None
-        weight = 1 - self._decay[self.global_step].squeeze(0)
-        move_towards(averaged_state(self.averaged), averaged_state(self.model), weight)
-
     def _retake_statistics(self, averaged: nn.Module) -> None:
         step = max(1, len(self.items) // STATISTICS_OF)
         index = torch.arange(0, len(self.items), step, device=self.device)
@@ -324,38 +277,6 @@ class TrainingRun(StepLoss):
             retake_statistics(one_sided(averaged), (take(self.items, i, None, None) for i in parts))
         if self.ranks is not None:  # each has seen its own share of the items
             self.ranks.agree(b for layer in batch_norms(averaged) for b in layer.buffers())
-
-    # -- capture ---------------------------------------------------------------------------------
-
-    def _try_capture(self) -> None:
-        before = self.snapshot()
-        try:
-            with fastest_convolutions():
-                self._graph = self._captured()
-        except Exception as error:  # whatever a user's module does that a graph cannot hold
-            if self._must_capture:
-                raise TrainingError(f"the training step cannot be captured: {error}") from error
-            self._graph, self._capture = None, False
-            torch.cuda.synchronize(self.device)
-        self.restore(before)
-        self._graph_taught = self.taught
-
-    def _captured(self) -> torch.cuda.CUDAGraph:
-        torch.cuda.synchronize(self.device)
-        side = new_stream(self.device)
-        with torch.cuda.stream(side):
-            for _ in range(WARMUP_STEPS):
-                self.step_index.zero_()
-                self.global_step.zero_()
-                self._eager_step()
-        torch.cuda.synchronize(self.device)
-        graph = torch.cuda.CUDAGraph()
-        self.step_index.zero_()
-        self.global_step.zero_()
-        self.optimizer.zero_grad(set_to_none=True)
-        with torch.cuda.graph(graph, stream=side):
-            self._eager_step()
-        return graph
 
     # -- figures ---------------------------------------------------------------------------------
 
