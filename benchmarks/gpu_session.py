@@ -5,7 +5,8 @@
 Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, methods, trials,
 epochs, lanes, and the first trial to run) behind a colon, as in
 ``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``. ``name=NAME,joint.FIELD=VALUE`` tries another
-recipe of the joint objective under a name of its own. Tables joined by ``+`` share the GPU. A table
+recipe of the joint objective under a name of its own, ``contrast.FIELD=VALUE`` another
+self-supervised start. Tables joined by ``+`` share the GPU. A table
 waits until its data is there, so that a session can begin before all of it has arrived. Finished
 cells are skipped, so that a session can be resumed.
 """
@@ -52,11 +53,11 @@ def main(data: Path, out: Path, groups: list[str]) -> None:
 
 def cut(name: str, cuts: dict[str, str]) -> TableSettings:
     settings = load_settings(name)
-    changes = {k[len("joint.") :]: value(v) for k, v in cuts.items() if k.startswith("joint.")}
     settings = replace(
         settings,
         table=cuts.get("name", settings.table),
-        joint=settings.joint.with_(**changes),
+        joint=settings.joint.with_(**fields(cuts, "joint")),
+        contrast=settings.contrast | fields(cuts, "contrast"),
     )
     return settings.cut(
         trials=int(cuts["trials"]) if "trials" in cuts else None,
@@ -64,6 +65,12 @@ def cut(name: str, cuts: dict[str, str]) -> TableSettings:
         methods=tuple(cuts["methods"].split("/")) if "methods" in cuts else None,
         epochs=int(cuts["epochs"]) if "epochs" in cuts else None,
     )
+
+
+def fields(cuts: dict[str, str], section: str) -> dict:
+    """The options of a section, as ``joint.lr=0.1`` is of "joint"."""
+    prefix = f"{section}."
+    return {k.removeprefix(prefix): value(v) for k, v in cuts.items() if k.startswith(prefix)}
 
 
 def value(text: str):

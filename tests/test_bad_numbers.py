@@ -14,8 +14,8 @@ from likewise.finite import complaint
 from likewise.fitting import joint_program
 from likewise.lanes import run_one, run_together
 from likewise.misgivings import judged_area
-from likewise.objectives import PerceivedClasses
 from likewise.pairs import Pairs
+from likewise.perceived_classes import PerceivedClasses
 from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun

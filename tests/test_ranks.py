@@ -23,9 +23,9 @@ from likewise.objectives import (
     ListedPairwise,
     Objective,
     PairwiseLoss,
-    PerceivedClasses,
 )
 from likewise.pairs import Pairs
+from likewise.perceived_classes import PerceivedClasses
 from likewise.ranks import Ranks, current_ranks, joined
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun

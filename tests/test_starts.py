@@ -40,7 +40,7 @@ def runs_of(starts: int) -> tuple[list[TrainingRun], list[str], list[float]]:
 
 def test_the_best_start_goes_on_to_the_end() -> None:
     asked, names, scores = runs_of(3)
-    assert names == ["cell-start-0", "cell-start-1", "cell-start-2", "cell"]
+    assert names == ["cell-part-0", "cell-part-1", "cell-part-2", "cell"]
     assert len({id(run) for run in asked[:3]}) == 3
     assert len(set(scores[:3])) == 3  # they began from different weights
     assert asked[3] is asked[int(np.argmin(scores[:3]))]

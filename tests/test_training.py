@@ -19,8 +19,9 @@ from likewise.errors import InputError, TrainingError
 from likewise.fitting import joint_program, pairwise_program
 from likewise.matching import matched_accuracy
 from likewise.model import InputLayer, Model, logits_of
-from likewise.objectives import CompletePairwise, ListedPairwise, PairwiseLoss, PerceivedClasses
+from likewise.objectives import CompletePairwise, ListedPairwise, PairwiseLoss
 from likewise.pairs import Pairs
+from likewise.perceived_classes import PerceivedClasses
 from likewise.problem import Problem
 from likewise.recipes import FEATURES, JOINT, PAPER, Recipe, default_recipe
 from likewise.training import TrainingRun

@@ -143,8 +143,9 @@ class Checkpoints:
         return True
 
     def forget(self, name: str) -> None:
-        """Remove the checkpoints of a run whose result is safe elsewhere."""
-        for path in self._paths(name):
+        """Remove the checkpoints of a run whose result is safe elsewhere, and of its parts."""
+        parts = self.folder.glob(f"{part_of(name, '*')}.*{SUFFIX}")
+        for path in [*self._paths(name), *parts]:
             path.unlink(missing_ok=True)
         if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
@@ -165,6 +166,11 @@ class Checkpoints:
     def _identity_of(self, run: TrainingRun) -> About:
         described: About = json.loads(json.dumps(self.identity | describe(run)))
         return described
+
+
+def part_of(name: str, number: int | str) -> str:
+    """What a run is called that is only a part of what is done under a name."""
+    return f"{name}-part-{number}" if name else ""
 
 
 def describe(run: TrainingRun) -> About:

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import torch
 
-from likewise.checkpoints import Checkpoints
+from likewise.checkpoints import Checkpoints, part_of
 from likewise.errors import LikewiseError, TrainingError
 from likewise.training import TrainingRun
 
@@ -75,17 +75,24 @@ def device_errors() -> Iterator[None]:
 def named(program: Program[Result], names: Iterable[str]) -> Program[Result]:
     """The same program, with its training runs called by these names in its checkpoints.
 
-    Runs that are only begun (`TrainingRun.until`) are numbered parts of the next name.
+    Runs that are only begun (`TrainingRun.until`) are numbered parts of the next name; those for
+    which no name is left, of the last one.
     """
-    given, begun = iter(names), 0
+    given = iter(names)
+    name, parts, used = next(given, ""), 0, False
     try:
-        run, name = next(program), next(given, "")
+        run = next(program)
         while True:
             whole = run.until is None
-            run.name = name if whole or not name else f"{name}-start-{begun}"
-            begun = 0 if whole else begun + 1
+            if whole and not used:
+                run.name = name
+            else:
+                run.name, parts = part_of(name, parts), parts + 1
             sent = yield run
-            name = next(given, "") if whole else name
+            if whole:
+                following = next(given, "")
+                used = not following
+                name, parts = (following, 0) if following else (name, parts)
             run = program.send(sent)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]

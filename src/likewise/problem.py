@@ -71,19 +71,23 @@ class Problem:
             return self.recipe
         return default_recipe(self.network_name, joint).with_(**(self.recipe or {}))
 
+    def seed_of(self, start: int) -> int:
+        """The seed of one of several starts; the first has the problem's own."""
+        return self.seed + STARTS_APART * start
+
     def model(self, start: int = 0) -> Model:
         """A fresh model, scaled to the training items; another one for every ``start``."""
         shape = network_shape(self.items)
-        seed = self.seed + STARTS_APART * start
-        network = build_network(self.network, shape, self.n_classes, seed)
+        network = build_network(self.network, shape, self.n_classes, self.seed_of(start))
         model = Model(InputLayer.fit(self.items, self.parts[0]), network)
         if isinstance(self.network, nn.Module):
             check_outputs(model, self.items, self.n_classes)
         return model
 
     def run(
-        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
+        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
     ) -> TrainingRun:
+        """A run over the training items; another order of batches for every ``start``."""
         train, held, _, _ = self.parts
         return TrainingRun(
             model or self.model(),
@@ -91,7 +95,7 @@ class Problem:
             self.take(held),
             objective,
             recipe,
-            seed=self.seed,
+            seed=self.seed_of(start),
             device=self.device,
             ranks=current_ranks(),
         )

@@ -27,6 +27,8 @@ class Recipe:
     goes on with the start of the best held-out score: the pairwise loss has bad basins. At each of
     ``revivals`` (fractions of the epochs) it gives empty outputs half of a merged class, if the
     judgements show one (`likewise.revive`).
+    ``forerunners`` (joint objective only) are networks that are trained first, each from a start of
+    its own; then one more learns the classes that they find together (`likewise.fitting`).
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.
     """
@@ -51,6 +53,7 @@ class Recipe:
     starts: int = 1
     start_share: float = 0.1
     revivals: tuple[float, ...] = ()
+    forerunners: int = 0
     high_noise: dict[str, Any] | None = None
     nonfinite: str = "stop"
 
@@ -74,6 +77,7 @@ class Recipe:
             "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
             "starts must be at least 1": self.starts < 1,
+            "forerunners must not be negative": self.forerunners < 0,
             "start_share must lie in 0 to 1": not 0 < self.start_share <= 1,
             "a teacher needs averaged weights": self.teacher_from is not None
             and not self.averaging,

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from likewise.batches import EpochPlan, take
 from likewise.errors import TrainingError
 from likewise.items import Selection
-from likewise.objectives import PerceivedClasses
 from likewise.pair_batches import forward_in_pieces, forward_rows
+from likewise.perceived_classes import PerceivedClasses, soft_cross_entropy
 from likewise.ranks import Ranks
 from likewise.recipes import Recipe
 from likewise.run_state import RunState
@@ -57,7 +57,7 @@ class StepLoss(RunState):
         if not self.recipe.mixup or not isinstance(objective, PerceivedClasses):
             logits = self._outputs(self._student, x, len(index))
             if self.taught and isinstance(objective, PerceivedClasses):
-                return _soft_cross_entropy(logits, self._teach(plan, index, rows))
+                return soft_cross_entropy(logits, self._teach(plan, index, rows))
             return objective.loss(logits, rows)
         assert plan.mix is not None
         share = plan.mix[self.step_index].squeeze(0)
@@ -68,7 +68,7 @@ class StepLoss(RunState):
         if self.taught:
             target = self._teach(plan, index, rows)
             target = share * target + (1 - share) * _partners(target, self.shards)
-            return _soft_cross_entropy(logits, target)
+            return soft_cross_entropy(logits, target)
         return objective.mixed_loss(logits, rows, _partners(rows, self.shards), share)
 
     def _outputs(self, model: nn.Module, x: Tensor, n: int) -> Tensor:
@@ -121,7 +121,3 @@ class StepLoss(RunState):
 def _partners(tensor: Tensor, shards: int) -> Tensor:
     """What each row is mixed with: the row before it in its shard."""
     return tensor.reshape(shards, -1, *tensor.shape[1:]).roll(1, dims=1).reshape(tensor.shape)
-
-
-def _soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
-    return -(target * logits.float().log_softmax(dim=1)).sum(dim=1).mean()

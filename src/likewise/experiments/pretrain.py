@@ -61,7 +61,8 @@ def body_weights(model: nn.Module) -> dict[str, Tensor]:
     last = last_linear(model)
     name = next(n for n, module in model.named_modules() if module is last)
     state = model.state_dict()
-    return {k: v.detach().cpu().clone() for k, v in state.items() if not k.startswith(f"{name}.")}
+    body = {k: v.detach().cpu() for k, v in state.items() if not k.startswith(f"{name}.")}
+    return {k: v.clone(memory_format=torch.contiguous_format) for k, v in body.items()}
 
 
 def load_body(model: nn.Module, weights: dict[str, Tensor]) -> None:
@@ -149,13 +150,15 @@ def _train(
     )
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, contrast.epochs * steps)
     half = torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda)
-    model.train()
+    layout = torch.channels_last if images.is_cuda else torch.contiguous_format
+    model.to(memory_format=layout).train()  # type: ignore[call-overload]
     for _ in range(contrast.epochs):
         order = torch.randperm(len(images), generator=generator, device=images.device)
         for rows in order[: steps * batch].split(batch):  # type: ignore[no-untyped-call]
             x = inputs(images[rows])
             with half:
                 views = torch.cat([random_view(x, generator), random_view(x, generator)])
+                views = views.contiguous(memory_format=layout)
                 first, second = head(embed(model, views)).chunk(2)
             loss = contrastive_loss(first, second, contrast.temperature)
             optimizer.zero_grad(set_to_none=True)

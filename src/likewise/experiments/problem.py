@@ -26,7 +26,7 @@ from likewise.networks import build_network
 from likewise.noise import corrupt_labels, pair_flip, symmetric
 from likewise.objectives import Objective
 from likewise.pairs import Pairs
-from likewise.problem import STARTS_APART, Problem
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 
@@ -48,14 +48,14 @@ class TrialProblem(Problem):
     shared: DeviceItems
 
     def model(self, start: int = 0) -> Model:
-        seed = self.seed + STARTS_APART * start
-        network = build_network(self.network, network_shape(self.items), self.n_classes, seed)
+        shape = network_shape(self.items)
+        network = build_network(self.network, shape, self.n_classes, self.seed_of(start))
         if self.shared.body is not None:
             load_body(network, self.shared.body)
         return Model(copy.deepcopy(self.shared.inputs), network)
 
     def run(
-        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
+        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
     ) -> TrainingRun:
         return TrainingRun(
             model or self.model(),
@@ -63,7 +63,7 @@ class TrialProblem(Problem):
             self.shared.held,
             objective,
             recipe,
-            seed=self.seed,
+            seed=self.seed_of(start),
             device=self.device,
         )
 

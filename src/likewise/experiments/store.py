@@ -100,9 +100,13 @@ def read_collected(folder: Path) -> list[Result]:
 
 
 def curve(history: Sequence[Result]) -> dict[str, list[float]]:
-    """Training loss and held-out cost by epoch, compactly: what a learning curve needs."""
+    """Training loss and held-out cost by epoch, compactly: what a learning curve needs.
+
+    Of the network that was kept: the last one, where several were trained.
+    """
+    kept = [row for row in history if row.get("method") == history[-1].get("method")]
     return {
-        name: [float(f"{row[name]:.5g}") for row in history if row.get(name) is not None]
+        name: [float(f"{row[name]:.5g}") for row in kept if row.get(name) is not None]
         for name in ("loss", "held_out")
     }
 

@@ -21,7 +21,7 @@ from likewise.errors import InputError
 from likewise.model import InputLayer, Model
 from likewise.networks import build_network, resnet50
 from likewise.objectives import Objective
-from likewise.problem import STARTS_APART, Problem
+from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
 
@@ -96,20 +96,18 @@ class StreamedProblem(Problem):
             raise InputError(f"there are no pre-trained weights for {self.network}.")
         else:
             shape = (3, items.size, items.size)
-            network = build_network(
-                self.network, shape, self.n_classes, self.seed + STARTS_APART * start
-            )
+            network = build_network(self.network, shape, self.n_classes, self.seed_of(start))
         sample = items[self.parts[0]][:SCALING_SAMPLE]
         return PartedModel(InputLayer.fit(sample.numpy()), network)
 
     def run(
-        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None
+        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
     ) -> TrainingRun:
         train, held, _, _ = self.parts
         items = cast(LazyImages, self.items)
         return StreamedRun(
             *(model or self.model(), items[train], items[held], objective, recipe),
-            seed=self.seed,
+            seed=self.seed_of(start),
             device=self.device,
             workers=self.workers,
         )

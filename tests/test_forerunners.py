@@ -1,0 +1,132 @@
+"""Networks trained first, and the one that learns what they have found out together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from likewise.errors import InputError
+from likewise.fitting import Fitted, joint_program, shared_posterior
+from likewise.lanes import named, run_one
+from likewise.model import logits_of
+from likewise.noise import symmetric
+from likewise.pairs import Pairs
+from likewise.perceived_classes import PerceivedClasses, TaughtClasses
+from likewise.problem import Problem
+from likewise.training import TrainingRun
+from tiny import QUICK, pictures, tiny_problem
+
+CPU = torch.device("cpu")
+TWO = QUICK.with_(epochs=3, forerunners=2)
+
+
+def runs_of(
+    problem: Problem, transition: NDArray[np.float64] | None = None
+) -> tuple[list[TrainingRun], list[str], Fitted]:
+    program = named(joint_program(problem, transition), ["cell"])
+    asked, names = [], []
+    try:
+        run = next(program)
+        while True:
+            asked.append(run)
+            names.append(run.name)
+            run.train()
+            run = program.send(run)
+    except StopIteration as stop:
+        return asked, names, stop.value
+
+
+def test_each_begins_for_itself_and_the_last_is_taught() -> None:
+    asked, names, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
+    assert [type(run.objective) for run in asked] == [
+        PerceivedClasses,
+        PerceivedClasses,
+        TaughtClasses,
+    ]
+    assert names == ["cell", "cell-part-0", "cell-part-1"]
+    assert len({run.seed for run in asked}) == 3
+    assert fitted.score == min(float(run.best_score) for run in asked)
+
+
+def test_the_first_is_the_plain_one() -> None:
+    """So that forerunners never do worse on the held-out judgements they are chosen by."""
+    plain = run_one(joint_program(tiny_problem(TWO.with_(forerunners=0), noise=0.3)[0]))
+    asked, _, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
+    assert float(asked[0].best_score) == plain.score
+    assert fitted.score <= plain.score
+
+
+def test_what_they_share_is_bayes_rule_on_their_mean_belief() -> None:
+    problem, _ = tiny_problem(TWO, noise=0.3)
+    fits = [run_one(joint_program(tiny_problem(QUICK, noise=0.3)[0])) for _ in range(2)]
+    found = shared_posterior(problem, fits)
+    train = problem.parts[0]
+    ids = problem.components[train]
+    beliefs = [
+        torch.softmax(logits_of(f.model, problem.items[train], CPU).double(), dim=1).numpy()
+        for f in fits
+    ]
+    mean_belief, mean_t = sum(beliefs) / 2, sum(np.asarray(f.transition) for f in fits) / 2
+    for i in range(len(train)):
+        joint = [mean_belief[i][c] * mean_t[c][ids[i]] for c in range(3)]
+        np.testing.assert_allclose(found[i], np.array(joint) / sum(joint), rtol=1e-4)
+
+
+def test_an_item_nobody_knows_the_perceived_class_of_is_as_believed() -> None:
+    problem, _ = tiny_problem(TWO, noise=0.3)
+    fit = run_one(joint_program(tiny_problem(QUICK, noise=0.3)[0]))
+    problem.components[problem.parts[0][7]] = -1
+    found = shared_posterior(problem, [fit])[7]
+    believed = logits_of(fit.model, problem.items[problem.parts[0][[7]]], CPU).softmax(dim=1)[0]
+    torch.testing.assert_close(found, believed)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_taught_classes_are_learned_by_cross_entropy(mixed: bool) -> None:
+    posterior = torch.tensor([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5], [0.1, 0.1, 0.8]])
+    ids = np.array([0, -1, 2])  # the second item is no row: its perceived class is unknown
+    objective = TaughtClasses(ids, np.array([0]), posterior, CPU)
+    logits = torch.tensor([[0.3, -1.0, 2.0], [1.0, 0.0, 0.5]])
+    rows, partners = torch.tensor([0, 1]), torch.tensor([1, 0])
+    target = posterior[[0, 2]]
+    if mixed:
+        share = torch.tensor(0.25)
+        target = 0.25 * posterior[[0, 2]] + 0.75 * posterior[[2, 0]]
+        found = objective.mixed_loss(logits, rows, partners, share)
+    else:
+        found = objective.loss(logits, rows)
+    expected = torch.nn.functional.cross_entropy(logits, target)
+    torch.testing.assert_close(found, expected)
+
+
+def test_high_noise_alone_may_ask_for_them() -> None:
+    loud = QUICK.with_(epochs=10, high_noise={"forerunners": 1})
+    asked, _, _ = runs_of(tiny_problem(loud, noise=0.6)[0], symmetric(3, 0.6))
+    assert [run.adapted for run in asked] == [True, False]
+    quiet, _, _ = runs_of(tiny_problem(loud, noise=0.2)[0], symmetric(3, 0.2))
+    assert len(quiet) == 1
+
+
+def test_the_history_tells_them_apart_and_ends_with_the_one_that_was_kept() -> None:
+    asked, _, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
+    methods = list(dict.fromkeys(row["method"] for row in fitted.history))
+    assert methods == ["forerunner 1", "forerunner 2", "joint"]
+    best = min(asked, key=lambda run: float(run.best_score))
+    kept = [row["held_out"] for row in fitted.history if row["method"] == "joint"]
+    assert kept == [row["held_out"] for row in best.history]
+
+
+def test_pictures_are_seen_from_both_sides() -> None:
+    images, y = pictures(size=16)
+    recipe = QUICK.with_(epochs=2, flip=True, mixup=0.5, forerunners=1)
+    problem = Problem(images, Pairs.from_labels(y), 2, "lenet", recipe)
+    asked, _, fitted = runs_of(problem)
+    assert len(asked) == 2
+    assert fitted.model.mirror
+
+
+def test_a_negative_number_of_them_is_refused() -> None:
+    with pytest.raises(InputError, match="forerunners"):
+        QUICK.with_(forerunners=-1)
