@@ -110,7 +110,7 @@ PAPER: dict[str, Recipe] = {
 FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", averaging=0.98)
 
 # What was measured to help the joint objective (docs/measured.md): large steps, averaged weights,
-# mixup, on CIFAR-10 a teacher, and forerunners where the noise is high.
+# mixup, on CIFAR-10 a teacher, and forerunners.
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
@@ -119,13 +119,13 @@ JOINT: dict[str, Recipe] = {
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
-        teacher_from=0.2, teacher_temperature=None,
+        teacher_from=0.2, teacher_temperature=None, forerunners=1,
         high_noise={"teacher_from": 1.0, "averaging": 0.9995, "forerunners": 2},
     ),
     "vgg8": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
         warmup=0.03, averaging=0.9995, shift=4, flip=True, mixup=0.5,
-        high_noise={"forerunners": 2},
+        forerunners=1, high_noise={"forerunners": 2},
     ),
 }  # fmt: skip
 # Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing:
