@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from likewise.averaging import averaged_state, move_towards, retake_statistics
-from likewise.fitting import joint_program
+from likewise.exact_joint import joint_program
 from likewise.networks import BatchNorm
 from likewise.pairs import Pairs
 from likewise.problem import Problem

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from likewise import SimilarityClassifier
 from likewise.errors import TrainingError
+from likewise.exact_joint import joint_program
 from likewise.finite import complaint
-from likewise.fitting import joint_program
 from likewise.lanes import run_one, run_together
 from likewise.misgivings import judged_area
 from likewise.pairs import Pairs

@@ -19,7 +19,7 @@ from likewise.checkpoints import (
     write_checkpoint,
 )
 from likewise.errors import InputError
-from likewise.fitting import joint_program
+from likewise.exact_joint import joint_program
 from likewise.pairs import Pairs
 from likewise.problem import Problem
 from likewise.recipes import Recipe

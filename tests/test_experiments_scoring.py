@@ -12,7 +12,7 @@ from likewise.experiments.problem import Truth
 from likewise.experiments.programs import _program
 from likewise.experiments.scoring import score, similarity_examples
 from likewise.experiments.settings import load_settings
-from likewise.fitting import Fitted
+from likewise.fitted import Fitted
 from likewise.lanes import run_one
 from likewise.noise import pair_flip
 from likewise.pairs import Pairs

@@ -9,12 +9,12 @@ from torch import nn
 
 from likewise import methods
 from likewise.errors import InputError
+from likewise.exact_joint import joint_program
+from likewise.fitted import Fitted
 from likewise.fitting import (
-    Fitted,
     align,
     as_sure_as_asked,
     estimate_transition,
-    joint_program,
     mns_program,
     pairwise_program,
     starting_point,

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
+from likewise import exact_joint
+from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
-from likewise.fitting import Fitted, joint_program, shared_posterior
-from likewise.lanes import named, run_one
+from likewise.exact_joint import held_out_costs, joint_program, shared_posterior
+from likewise.fitted import Fitted
+from likewise.lanes import named, run_one, run_together
 from likewise.model import logits_of
 from likewise.noise import symmetric
 from likewise.pairs import Pairs
 from likewise.perceived_classes import PerceivedClasses, TaughtClasses
 from likewise.problem import Problem
 from likewise.training import TrainingRun
-from tiny import QUICK, pictures, tiny_problem
+from tiny import QUICK, flat, pictures, tiny_problem
 
 CPU = torch.device("cpu")
 TWO = QUICK.with_(epochs=3, forerunners=2)
@@ -47,15 +52,37 @@ def test_each_begins_for_itself_and_the_last_is_taught() -> None:
     ]
     assert names == ["cell", "cell-part-0", "cell-part-1"]
     assert len({run.seed for run in asked}) == 3
-    assert fitted.score == min(float(run.best_score) for run in asked)
+    assert fitted.score in [float(run.best_score) for run in asked]
 
 
 def test_the_first_is_the_plain_one() -> None:
-    """So that forerunners never do worse on the held-out judgements they are chosen by."""
     plain = run_one(joint_program(tiny_problem(TWO.with_(forerunners=0), noise=0.3)[0]))
-    asked, _, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
+    asked, _, _ = runs_of(tiny_problem(TWO, noise=0.3)[0])
     assert float(asked[0].best_score) == plain.score
-    assert fitted.score <= plain.score
+
+
+def test_held_out_costs_are_those_that_epochs_are_chosen_by() -> None:
+    problem, _ = tiny_problem(QUICK.with_(mixup=1.0), noise=0.3)
+    fitted = run_one(joint_program(problem))
+    assert float(held_out_costs(problem, fitted).mean()) == pytest.approx(fitted.score, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("costs", "kept"),
+    [
+        ([[1.0, 1.0, 1.0, 1.0], [0.9, 0.9, 0.9, 0.9]], 1),
+        ([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 2.0, 0.1]], 1),  # no worse, and so unequal
+        ([[1.0, 1.0, 1.0, 1.0], [4.0, 0.5, 0.5, 0.5]], 1),  # worse by less than the error
+        ([[1.0, 1.0, 1.0, 1.0], [1.3, 1.2, 1.3, 1.2]], 0),  # surely worse, though not by much
+        ([[1.0, 1.0, 1.0, 1.0], [0.5, 0.6, 0.5, 0.6], [0.7, 0.8, 0.7, 0.7]], 1),
+    ],
+)
+def test_who_was_taught_is_kept_unless_it_is_surely_worse(monkeypatch, costs, kept) -> None:
+    problem, _ = tiny_problem(QUICK.with_(epochs=1, forerunners=len(costs) - 1), noise=0.3)
+    given = iter(costs)
+    monkeypatch.setattr(exact_joint, "held_out_costs", lambda *_: torch.tensor(next(given)))
+    asked, _, fitted = runs_of(problem)
+    assert fitted.score == float(asked[kept].best_score)
 
 
 def test_what_they_share_is_bayes_rule_on_their_mean_belief() -> None:
@@ -113,7 +140,7 @@ def test_the_history_tells_them_apart_and_ends_with_the_one_that_was_kept() -> N
     asked, _, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
     methods = list(dict.fromkeys(row["method"] for row in fitted.history))
     assert methods == ["forerunner 1", "forerunner 2", "joint"]
-    best = min(asked, key=lambda run: float(run.best_score))
+    best = next(run for run in asked if float(run.best_score) == fitted.score)
     kept = [row["held_out"] for row in fitted.history if row["method"] == "joint"]
     assert kept == [row["held_out"] for row in best.history]
 
@@ -125,6 +152,37 @@ def test_pictures_are_seen_from_both_sides() -> None:
     asked, _, fitted = runs_of(problem)
     assert len(asked) == 2
     assert fitted.model.mirror
+
+
+class Cut(Exception):
+    """Stands for a kill."""
+
+
+@pytest.mark.parametrize("during", [0, 1, 2])
+def test_a_fit_that_was_cut_short_goes_on_to_the_same_end(tmp_path: Path, during: int) -> None:
+    whole = run_one(joint_program(tiny_problem(TWO, noise=0.3)[0]))
+    checkpoints = Checkpoints(tmp_path, every_epochs=1)
+    seen: list[dict[str, float]] = []
+
+    def kill(row: dict[str, float]) -> None:
+        seen.append(row)
+        if len(seen) == 2 * during + 1:  # figures come an epoch late: two calls in three epochs
+            raise Cut
+
+    with pytest.raises(Cut):
+        run_one(joint_program(tiny_problem(TWO, noise=0.3)[0]), kill, checkpoints)
+    resumed = run_one(joint_program(tiny_problem(TWO, noise=0.3)[0]), None, checkpoints)
+    assert torch.equal(flat(resumed.model), flat(whole.model))
+    assert resumed.history == whole.history
+
+
+def test_the_checkpoints_of_all_parts_are_forgotten_together(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "kept", every_epochs=1)
+    program = named(joint_program(tiny_problem(TWO, noise=0.3)[0]), ["cell"])
+    run_together([program], 1, checkpoints=checkpoints)
+    assert len({path.name.split(".")[0] for path in (tmp_path / "kept").iterdir()}) == 3
+    checkpoints.forget("cell")
+    assert not (tmp_path / "kept").exists()
 
 
 def test_a_negative_number_of_them_is_refused() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from likewise.fitting import Fitted, MethodProgram, joint_program, mns_program, pairwise_program
+from likewise.exact_joint import joint_program
+from likewise.fitted import Fitted, MethodProgram
+from likewise.fitting import mns_program, pairwise_program
 from likewise.lanes import named, run_one, run_together
 from tiny import QUICK, flat, tiny_problem
 

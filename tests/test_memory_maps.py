@@ -10,7 +10,8 @@ import torch
 
 from likewise import problem as problems
 from likewise.batches import take
-from likewise.fitting import joint_program, pairwise_program
+from likewise.exact_joint import joint_program
+from likewise.fitting import pairwise_program
 from likewise.items import Selection
 from likewise.lanes import run_one
 from likewise.pairs import Pairs

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from likewise import methods
-from likewise.fitting import Fitted
+from likewise.fitted import Fitted
 from likewise.noise import flip_judgements
 from likewise.pairs import Pairs
 from likewise.problem import Problem

@@ -16,7 +16,9 @@ from likewise import SimilarityClassifier
 from likewise.checkpoints import Checkpoints
 from likewise.drawing_modules import may_draw
 from likewise.errors import InputError
-from likewise.fitting import Fitted, MethodProgram, joint_program, mns_program, pairwise_program
+from likewise.exact_joint import joint_program
+from likewise.fitted import Fitted, MethodProgram
+from likewise.fitting import mns_program, pairwise_program
 from likewise.joint import fit_joint
 from likewise.joint.em import Options
 from likewise.journal import Journal

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from likewise import noise
-from likewise.fitting import joint_program
+from likewise.exact_joint import joint_program
 from likewise.lanes import run_one
 from likewise.matching import matched_accuracy
 from likewise.model import logits_of

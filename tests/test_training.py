@@ -16,7 +16,8 @@ from torch import nn
 
 from likewise.devices import choose_device, on_device
 from likewise.errors import InputError, TrainingError
-from likewise.fitting import joint_program, pairwise_program
+from likewise.exact_joint import joint_program
+from likewise.fitting import pairwise_program
 from likewise.matching import matched_accuracy
 from likewise.model import InputLayer, Model, logits_of
 from likewise.objectives import CompletePairwise, ListedPairwise, PairwiseLoss

@@ -19,7 +19,8 @@ from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth, class_of_id
 from likewise.experiments.scoring import score
-from likewise.fitting import Fitted, mns_stage2, pairwise_program
+from likewise.fitted import Fitted
+from likewise.fitting import mns_stage2, pairwise_program
 from likewise.lanes import run_one
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs

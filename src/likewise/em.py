@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
-from likewise.fitting import Fitted
+from likewise.fitted import Fitted
 from likewise.joint import fit_joint as fit_judgements
 from likewise.joint.fit import NOISES
 from likewise.journal import Journal

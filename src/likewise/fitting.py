@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Generator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -17,11 +16,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from likewise.errors import InputError
+from likewise.fitted import Fitted, FloatMatrix, MethodProgram, finish
 from likewise.matching import best_matching, confusion
 from likewise.model import logits_of
 from likewise.networks import at_temperature
 from likewise.objectives import CompletePairwise, Objective, PairwiseLoss
-from likewise.perceived_classes import PerceivedClasses, TaughtClasses
 from likewise.problem import COVERAGE, Problem, check_judgements
 from likewise.recipes import Recipe
 from likewise.shared_pairs import listed_objective
@@ -33,31 +32,9 @@ from likewise.transition import (
     gram_transition,
 )
 
-FloatMatrix = NDArray[np.float64]
 # Weight of H(mean g) that keeps all classes alive where `auto` uses a pairwise method.
 BALANCE = 0.03
 JUDGEMENTS_PER_STEP = 1024
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a method learned."""
-
-    method: str
-    model: nn.Module
-    last_model: nn.Module
-    transition: FloatMatrix | None
-    history: list[dict[str, Any]]
-    best_epoch: int
-    score: float
-    choice: str = ""
-    channel: Any = None
-    annotators: dict[str, list[Any]] | None = None
-    posterior: NDArray[Any] | None = None
-    seconds_before: float = 0.0  # of training before it was resumed
-
-
-MethodProgram = Generator[TrainingRun, TrainingRun, Fitted]
 
 
 def pairwise_program(
@@ -162,104 +139,6 @@ def as_sure_as_asked(problem: Problem, start: nn.Module, objective: Objective) -
         start,
         TEMPERATURES[int(costs.argmin())],
         lambda model: logits_of(model, few, problem.device),
-    )
-
-
-def joint_program(problem: Problem, transition: FloatMatrix | None = None) -> MethodProgram:
-    """The joint objective where judgements are consistent: perceived classes are components.
-
-    With forerunners in the recipe, a last network learns what those have found out together; what
-    explains held-out judgements best is kept.
-    """
-    ids = problem.components
-    if len(np.unique(ids[ids >= 0])) < 2:
-        raise InputError(
-            "the judgements form fewer than two groups of items judged the same, so that there "
-            "is nothing to tell apart; more judgements are needed."
-        )
-    train, held, _, _ = problem.parts
-    matrix = None if transition is None else torch.as_tensor(transition, dtype=torch.float32)
-    recipe = problem.recipe_for(joint=True)
-    trained: list[Fitted] = []
-    wanted = 1
-    while len(trained) < wanted:
-        objective = PerceivedClasses(
-            ids[train], ids[held], problem.n_classes, problem.device, matrix
-        )
-        run = yield _joint_run(problem, objective, recipe, start=len(trained))
-        trained.append(_as_sure_as_found(problem, run))
-        wanted = run.recipe.forerunners  # may have been changed, once the noise was known
-    if wanted:
-        posterior = shared_posterior(problem, trained)
-        taught = TaughtClasses(ids[train], ids[held], posterior, problem.device, matrix)
-        alone = run.recipe.with_(teacher_from=None, high_noise=None, forerunners=0)
-        run = yield _joint_run(problem, taught, alone, start=len(trained))
-        trained.append(_as_sure_as_found(problem, run))
-    return _best_of(trained)
-
-
-def _joint_run(
-    problem: Problem, objective: PerceivedClasses, recipe: Recipe, start: int
-) -> TrainingRun:
-    model = problem.model(start)
-    model.mirror = recipe.flip and problem.items.ndim > 2
-    return problem.run(objective, recipe, model, start)
-
-
-def _as_sure_as_found(problem: Problem, run: TrainingRun) -> Fitted:
-    """A joint run's outcome. Its T was estimated together with a temperature, which the model
-    takes over: mixing items leaves a network too unsure."""
-    learned = run.best_objective["transition"].cpu().double().numpy()
-    fitted = finish(run, "joint", learned)
-    few = problem.take(problem.parts[1][:2])
-    calibrated = at_temperature(
-        fitted.model,
-        float(run.best_objective["temperature"]),
-        lambda model: logits_of(model, few, problem.device),
-    )
-    return replace(fitted, model=calibrated)
-
-
-def shared_posterior(problem: Problem, forerunners: list[Fitted]) -> torch.Tensor:
-    """(n, C) P(y | x, z) of the training items, of what several networks believe on average.
-
-    Each of them has numbered the classes as their perceived classes are, so that they agree on
-    those. Where an item's perceived class is unknown, z says nothing.
-    """
-    train, _, _, _ = problem.parts
-    items, ids = problem.take(train), torch.from_numpy(problem.components[train]).long()
-    beliefs = [logits_of(f.model, items, problem.device).softmax(dim=1) for f in forerunners]
-    matrices = [torch.as_tensor(f.transition, dtype=torch.float32) for f in forerunners]
-    belief = torch.stack(beliefs).mean(dim=0).cpu()
-    columns = torch.stack(matrices).mean(dim=0).T[ids.clamp_min(0)]  # (n, C): T[c, z_i]
-    likelihood = torch.where(ids[:, None] < 0, torch.ones_like(columns), columns)
-    posterior = belief * likelihood.clamp_min(1e-30)
-    return posterior / posterior.sum(dim=1, keepdim=True)
-
-
-def _best_of(trained: list[Fitted]) -> Fitted:
-    """The network that explains held-out judgements best, with the history of all, its own last."""
-    best = min(trained, key=lambda fitted: fitted.score)
-    others = [fitted for fitted in trained if fitted is not best]
-    rows = [
-        row | {"method": f"forerunner {number}"}
-        for number, fitted in enumerate(others, 1)
-        for row in fitted.history
-    ]
-    return replace(best, history=rows + best.history)
-
-
-def finish(run: TrainingRun, method: str, transition: FloatMatrix | None) -> Fitted:
-    """The outcome of a trained run."""
-    return Fitted(
-        method=method,
-        model=run.select(),
-        last_model=run.select(best=False),
-        transition=transition,
-        history=[{"method": method, **row} for row in run.history],
-        best_epoch=int(run.best_epoch),
-        score=float(run.best_score),
-        seconds_before=run.seconds_before,
     )
 
 

@@ -11,14 +11,9 @@ from torch import nn
 
 from likewise.checkpoints import Checkpoints, digest_of
 from likewise.errors import InputError
-from likewise.fitting import (
-    BALANCE,
-    Fitted,
-    MethodProgram,
-    joint_program,
-    mns_program,
-    pairwise_program,
-)
+from likewise.exact_joint import joint_program
+from likewise.fitted import Fitted, MethodProgram
+from likewise.fitting import BALANCE, mns_program, pairwise_program
 from likewise.lanes import run_one
 from likewise.model import logits_of
 from likewise.pairs import Pairs

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.fitting import Fitted
+from likewise.fitted import Fitted
 from likewise.pairs import Pairs
 
 MAX_JUDGED = 200_000  # judgements that an AUC is taken over

@@ -28,7 +28,7 @@ class Recipe:
     ``revivals`` (fractions of the epochs) it gives empty outputs half of a merged class, if the
     judgements show one (`likewise.revive`).
     ``forerunners`` (joint objective only) are networks that are trained first, each from a start of
-    its own; then one more learns the classes that they find together (`likewise.fitting`).
+    its own; then one more learns the classes that they find together (`likewise.exact_joint`).
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.
     """
@@ -128,9 +128,9 @@ JOINT: dict[str, Recipe] = {
         forerunners=1, high_noise={"forerunners": 2},
     ),
 }  # fmt: skip
-# Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing:
-# by held-out noisy judgements of digits (benchmarks/digits_recipe.py).
-JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0)
+# Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing,
+# and how many forerunners: by noisy judgements of other digits (benchmarks/digits_recipe.py).
+JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, forerunners=1)
 JOINT["resnet18"] = JOINT["resnet32"].with_(lr=0.1)
 
 

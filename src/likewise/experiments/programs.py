@@ -12,18 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.exact_joint import joint_program
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Problems, Truth
 from likewise.experiments.scoring import score
 from likewise.experiments.settings import TableSettings
-from likewise.fitting import (
-    Fitted,
-    MethodProgram,
-    joint_program,
-    mns_stage2,
-    pairwise_program,
-    starting_point,
-)
+from likewise.fitted import Fitted, MethodProgram
+from likewise.fitting import mns_stage2, pairwise_program, starting_point
 from likewise.lanes import Program
 from likewise.problem import Problem
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth
-from likewise.fitting import Fitted
+from likewise.fitted import Fitted
 from likewise.matching import (
     best_matching,
     confusion,
