@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,7 @@ VARIANTS |= {
     f"mixup 2, forerunners {number}": STEPS.with_(mixup=2.0, forerunners=number)
     for number in (1, 2)
 }
+RESULTS = Path(__file__).parents[1] / "results" / "digits_recipe.json"
 SEEDS = tuple(range(200, 208))
 RATES = (0.2, 0.4, 0.6)
 
@@ -61,7 +63,19 @@ def main() -> None:
     for name, mean in means.items():
         print(f"{name}: {mean:.4f} a judgement{'  <- chosen' if name == chosen else ''}")
     result = {"seeds": SEEDS, "costs": costs, "means": means, "chosen": chosen}
-    Path("results/digits_recipe.json").write_text(json.dumps(result, indent=1) + "\n")
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def table(result: dict[str, Any]) -> str:
+    """Mean costs, in Markdown."""
+    rates = [str(rate) for rate in RATES]
+    rows = ["| recipe | " + " | ".join(f"noise {rate}" for rate in rates) + " | mean |"]
+    rows.append("|---|" + "---|" * (len(rates) + 1))
+    for name, by_rate in result["costs"].items():
+        mark = " (taken)" if name == result["chosen"] else ""
+        means = " | ".join(f"{np.mean(by_rate[rate]):.4f}" for rate in rates)
+        rows.append(f"| {name}{mark} | {means} | {result['means'][name]:.4f} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

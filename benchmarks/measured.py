@@ -12,6 +12,7 @@ from typing import Any
 import asking
 import crowd
 import crowd_simulated
+import digits_recipe
 import joint_digits
 import recipes_tried
 from likewise.atomic import write_text
@@ -28,6 +29,7 @@ def tables() -> dict[str, str]:
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
         "asking": asking.table(_read(asking.RESULTS)),
         "recipes_tried": recipes_tried.table(),
+        "digits_recipe": digits_recipe.table(_read(digits_recipe.RESULTS)),
     }
 
 

@@ -2,7 +2,8 @@
 
     python benchmarks/recipes_tried.py
 
-The runs were made by `benchmarks/gpu_session.py`, one trial each, under the names below.
+The runs were made by `benchmarks/gpu_session.py`, under the names below; the first trial of each is
+shown. ("_plain" are runs of a table before it had forerunners, renamed when it was run again.)
 """
 
 from __future__ import annotations
@@ -24,16 +25,31 @@ TRIED = {
         "teacher from 0.5, temperature 1 to 0.5, T held up": "late_fixed",
         "no teacher, T held up, statistics retaken": "none_retaken",
         "no teacher, T held up, statistics retaken, long averages": "none_average9995",
+        "the same, two forerunners": "table2",
+    },
+    ("CIFAR-10", 0.4): {
+        "teacher, T held up, statistics retaken": "table2_plain",
+        "the same, one forerunner": "table2",
+    },
+    ("CIFAR-10N worse", None): {
+        "teacher, T held up, statistics retaken": "cifar10n_plain",
+        "the same, one forerunner": "cifar10n",
     },
     ("CIFAR-100", 0.6): {
         "weight decay 1e-3, 2e-3 once the noise is known": "c100_decay10_20",
         "weight decay 1e-3": "c100_decay10",
-        "weight decay 1e-3, statistics retaken, long averages": "table3",
+        "weight decay 1e-3, statistics retaken, long averages": "table3_plain",
+        "the same, two forerunners": "table3",
+    },
+    ("CIFAR-100", 0.4): {
+        "weight decay 1e-3, statistics retaken, long averages": "table3_plain",
+        "the same, one forerunner": "table3",
     },
     ("CIFAR-100", 0.2): {
         "weight decay 2e-3": "c100_low_decay20",
         "weight decay 1e-3": "c100_low",
-        "weight decay 1e-3, statistics retaken, long averages": "table3",
+        "weight decay 1e-3, statistics retaken, long averages": "table3_plain",
+        "the same, one forerunner": "table3",
     },
 }
 
@@ -45,11 +61,12 @@ def table() -> str:
         for what, name in tried.items():
             run = first_trial(name, noise)
             cost = min(run["curve"]["held_out"])
-            rows.append(f"| {data} | {noise} | {what} | {cost:.4f} | {100 * run['accuracy']:.1f} |")
+            level = "" if noise is None else noise
+            rows.append(f"| {data} | {level} | {what} | {cost:.4f} | {100 * run['accuracy']:.1f} |")
     return "\n".join(rows)
 
 
-def first_trial(name: str, noise: float) -> dict[str, Any]:
+def first_trial(name: str, noise: float | None) -> dict[str, Any]:
     lines = (RUNS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return next(
         run

@@ -27,6 +27,7 @@ from likewise.experiments.paper import ACCURACY, reported
 from likewise.experiments.readme import fill
 from likewise.experiments.store import (
     COLUMNS,
+    curve,
     load_result,
     load_results,
     save_result,
@@ -202,6 +203,16 @@ def test_results_of_other_settings_are_not_taken_for_finished(tmp_path: Path) ->
         load_result(tmp_path, CELL, {"recipe": {"epochs": 30}})
 
 
+def test_a_curve_is_of_the_network_that_was_kept() -> None:
+    history = [
+        {"method": "forerunner 1", "epoch": 0, "loss": 0.9},
+        {"method": "joint", "epoch": 0, "loss": 0.5},
+        {"method": "joint", "epoch": 1, "loss": 0.25},
+    ]
+    assert curve(history)["loss"] == [0.5, 0.25]
+    assert curve([]) == {"loss": [], "held_out": []}
+
+
 def test_a_damaged_result_is_named(tmp_path: Path) -> None:
     save_result(tmp_path, CELL, result(), {}, [])
     (CELL.folder(tmp_path) / "result.json").write_text("{")
@@ -356,6 +367,18 @@ def test_filling_markers() -> None:
         fill(before.replace("table1", "table7"), summaries())
     errors = fill(before.replace("table1", "table1_errors"), summaries())
     assert "| error of T̂ | 0.6 |" in errors
+
+
+def test_rows_of_another_table_may_stand_below() -> None:
+    rows = [trial(0, 0.8, "joint", noise=0.4), trial(0, 0.9, "joint", noise=0.2)]
+    larger = trial(0, 0.95, "joint", noise=0.2) | {"table": "larger"}
+    below = "<!-- results:table1+larger -->\n<!-- /results -->\n"
+    filled = fill(below, summarise([*rows, larger]))
+    assert "| joint | 90.00 | 80.00 |\n| joint, ResNet-18 | 95.00 | – |\n" in filled
+    with pytest.raises(InputError, match="larger has a noise"):
+        fill(below, summarise([rows[0], larger]))
+    with pytest.raises(InputError, match="names no collected table"):
+        fill(below, summarise(rows))
 
 
 def test_the_readme_shows_the_committed_results() -> None:
