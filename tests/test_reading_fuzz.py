@@ -14,9 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from likewise.columns import RowError
 from likewise.errors import InputError
 from likewise.pairs import Pairs
 from likewise.reading import read_links, read_pairs
+from likewise.reading.coded import MISSING, CodedBuilder
 
 NAMES = ["left", "right", "same", "annotator", "weight", "unique_id_l", "unique_id_r"]
 NAMES += ["clerical_match_score", "source_dataset_l", "z_cluster", "z_isMatch", "id", "other"]
@@ -107,6 +109,20 @@ def test_damaged_parquet(tmp_path: Path, position: int, junk: bytes) -> None:
     place = position % len(content)
     content[place : place + len(junk)] = junk
     check(tmp_path / "p.parquet", bytes(content))
+
+
+@pytest.mark.parametrize("wrong", [2, -2])
+def test_a_text_that_the_file_does_not_hold(wrong: int) -> None:
+    """A damaged dictionary-encoded column refers to words beyond its dictionary."""
+    words = pa.array(["yes", "no"])
+    builder = CodedBuilder()
+    whole = pa.array([0, 1, None], pa.int32())
+    builder.append(pa.DictionaryArray.from_arrays(whole, words))
+    damaged = pa.array([1, wrong], pa.int32())
+    with pytest.raises(RowError, match="damaged") as caught:
+        builder.append(pa.DictionaryArray.from_arrays(damaged, words, safe=False))
+    assert caught.value.row == 4
+    assert builder.finish().codes.tolist() == [1, 0, MISSING]
 
 
 json_values = st.recursive(

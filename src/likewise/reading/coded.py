@@ -67,6 +67,7 @@ class CodedBuilder:
     def __init__(self) -> None:
         self._codes: list[NDArray[np.int32]] = []
         self._words: list[Any] = []
+        self._rows = 0
 
     def append(self, column: Any) -> None:
         """Add the column of one record batch: text, dictionary-encoded text, numbers, booleans."""
@@ -75,7 +76,13 @@ class CodedBuilder:
 
         if not pa.types.is_dictionary(column.type):
             column = pc.dictionary_encode(column)
-        self._codes.append(pc.fill_null(column.indices.cast(pa.int32()), MISSING).to_numpy())
+        codes = pc.fill_null(column.indices.cast(pa.int32()), MISSING).to_numpy()
+        if len(codes) and (codes.max() >= len(column.dictionary) or codes.min() < MISSING):
+            bad = (codes >= len(column.dictionary)) | (codes < MISSING)
+            row = self._rows + int(np.argmax(bad))
+            raise RowError(row, "the file is damaged: it holds no such text as it refers to.")
+        self._rows += len(codes)
+        self._codes.append(codes)
         self._words.append(column.dictionary.cast(pa.string()))
 
     def finish(self) -> Coded:
