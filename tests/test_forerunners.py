@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from likewise import exact_joint
+from likewise import SimilarityClassifier, exact_joint
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
 from likewise.exact_joint import held_out_costs, joint_program, shared_posterior
@@ -20,6 +20,7 @@ from likewise.noise import symmetric
 from likewise.pairs import Pairs
 from likewise.perceived_classes import PerceivedClasses, TaughtClasses
 from likewise.problem import Problem
+from likewise.runs import write_run
 from likewise.training import TrainingRun
 from tiny import QUICK, flat, pictures, tiny_problem
 
@@ -143,6 +144,15 @@ def test_the_history_tells_them_apart_and_ends_with_the_one_that_was_kept() -> N
     best = next(run for run in asked if float(run.best_score) == fitted.score)
     kept = [row["held_out"] for row in fitted.history if row["method"] == "joint"]
     assert kept == [row["held_out"] for row in best.history]
+
+
+def test_a_run_tells_the_epochs_of_the_network_that_was_kept(tmp_path: Path) -> None:
+    problem, _ = tiny_problem(noise=0.3)
+    classifier = SimilarityClassifier(3, recipe=TWO.to_dict(), verbose=False)
+    classifier.fit(problem.items, problem.pairs)
+    assert len(classifier.history_) == 9
+    run = write_run(tmp_path / "run", classifier, problem.items, problem.pairs, config={})
+    assert run.metrics["epochs"] == 3
 
 
 def test_pictures_are_seen_from_both_sides() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,3 +48,8 @@ def finish(run: TrainingRun, method: str, transition: FloatMatrix | None) -> Fit
         score=float(run.best_score),
         seconds_before=run.seconds_before,
     )
+
+
+def last_stage(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the network that was kept: where several were trained, its own come last."""
+    return [row for row in history if row.get("method") == history[-1].get("method")]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.fitted import Fitted
+from likewise.fitted import Fitted, last_stage
 from likewise.pairs import Pairs
 
 MAX_JUDGED = 200_000  # judgements that an AUC is taken over
@@ -83,7 +83,7 @@ def _dead_classes(probabilities: NDArray[Any]) -> list[str]:
 
 def _training(fitted: Fitted) -> list[str]:
     found = []
-    if fitted.best_epoch == 0 and len(fitted.history) > 5:
+    if fitted.best_epoch == 0 and len(last_stage(fitted.history)) > 5:
         found.append(
             "the held-out judgements were never explained better than after the first epoch, whose "
             "weights were kept; a lower learning rate or more judgements may help."

@@ -210,6 +210,8 @@ def _figures(
     pairs: Pairs,
     truth: NDArray[Any] | None,
 ) -> dict[str, Any]:
+    from likewise.fitted import last_stage  # PyTorch comes with it: only where a fit was made
+
     figures = {
         "method": classifier.method_,
         "choice": classifier.choice_,
@@ -219,7 +221,7 @@ def _figures(
         "class_names": [str(name) for name in classifier.classes_],
         "class_evidence": classifier.class_evidence_,
         "network": classifier.network_,
-        "epochs": len(classifier.history_),
+        "epochs": len(last_stage(classifier.history_)),
         "best_epoch": classifier.best_epoch_,
         "held_out_score": classifier.score_,
         "transition": classifier.transition_,

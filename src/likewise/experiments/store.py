@@ -12,6 +12,7 @@ from typing import Any
 from likewise.atomic import write_json, write_text
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
+from likewise.fitted import last_stage
 
 COLUMNS = (
     *("table", "dataset", "network", "noise_kind", "noise", "method", "trial"),
@@ -100,13 +101,10 @@ def read_collected(folder: Path) -> list[Result]:
 
 
 def curve(history: Sequence[Result]) -> dict[str, list[float]]:
-    """Training loss and held-out cost by epoch, compactly: what a learning curve needs.
-
-    Of the network that was kept: the last one, where several were trained.
-    """
-    kept = [row for row in history if row.get("method") == history[-1].get("method")]
+    """Training loss and held-out cost by epoch, compactly: what a learning curve needs."""
+    rows = last_stage(history)
     return {
-        name: [float(f"{row[name]:.5g}") for row in kept if row.get(name) is not None]
+        name: [float(f"{row[name]:.5g}") for row in rows if row.get(name) is not None]
         for name in ("loss", "held_out")
     }
 
