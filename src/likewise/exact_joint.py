@@ -106,9 +106,11 @@ def _kept(problem: Problem, trained: list[Fitted]) -> Fitted:
     worse = costs[-1] - costs[best]
     refuted = float(worse.mean()) > float(worse.std()) / len(worse) ** 0.5
     kept = trained[best if refuted else -1]
+    names = [*(f"forerunner {number}" for number in range(1, len(trained))), "taught"]
     rows = [
-        row | {"method": f"forerunner {number}"}
-        for number, other in enumerate([f for f in trained if f is not kept], 1)
+        row | {"method": name}
+        for name, other in zip(names, trained, strict=True)
+        if other is not kept
         for row in other.history
     ]
     return replace(kept, history=rows + kept.history)

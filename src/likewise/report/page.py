@@ -126,6 +126,7 @@ def context(contents: Contents, folder: str | Path | None = None) -> dict[str, A
         "people_left_out": left_out,
         "histogram": figures.reliability_histogram(contents.annotators),
         "curves": figures.learning_curves(contents.history, contents.metrics.get("best_epoch")),
+        "forerun": any("forerunner" in str(row.get("method")) for row in contents.history),
         "calibration": figures.calibration_chart(contents.calibration),
         "cards": cards,
         "named": not all(name.startswith("class ") for name in contents.class_names),
