@@ -2,7 +2,7 @@
 
     python benchmarks/recipes_tried.py
 
-The runs were made by `benchmarks/gpu_session.py`, under the names below; the first trial of each is
+The runs were made by `benchmarks/gpu_session.py` (one on a CPU), under the names below; the first trial of each is
 shown. ("_plain" are runs of a table before it had forerunners, renamed when it was run again.)
 """
 
@@ -16,6 +16,10 @@ RUNS = Path(__file__).parents[1] / "results" / "runs"
 
 # data, noise -> what was tried: the file of its runs
 TRIED = {
+    ("MNIST", 0.6): {
+        "no forerunner": "table1",
+        "one forerunner": "table1_forerunner",
+    },
     ("CIFAR-10", 0.6): {
         "teacher from 0.3 of the epochs, as sure as held-out items ask for": "teacher_early",
         "the same from 0.5": "teacher_late",

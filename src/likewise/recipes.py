@@ -114,7 +114,7 @@ FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", averaging=0.98)
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
-        warmup=0.05, averaging=0.998, shift=2, mixup=0.5,
+        warmup=0.05, averaging=0.998, shift=2, mixup=0.5, forerunners=1,
     ),
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
