@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
 from likewise.exact_joint import held_out_costs, joint_program, shared_posterior
 from likewise.fitted import Fitted, last_stage
-from likewise.lanes import named, run_one, run_together
+from likewise.lanes import Program, named, run_one, run_together
 from likewise.model import logits_of
 from likewise.noise import symmetric
 from likewise.pairs import Pairs
@@ -56,6 +57,30 @@ def test_each_begins_for_itself_and_the_last_is_taught() -> None:
     assert fitted.score in [float(run.best_score) for run in asked]
 
 
+def test_no_two_begin_with_the_same_weights() -> None:
+    weights = []
+
+    def beginning(problem: Problem) -> Program[Fitted]:
+        program = joint_program(problem)
+        run = next(program)
+        while True:
+            weights.append(flat(run.model))
+            try:
+                run = program.send((yield run))
+            except StopIteration as stop:
+                return stop.value
+
+    run_one(beginning(tiny_problem(TWO, noise=0.3)[0]))
+    assert len(weights) == 3
+    assert not any(torch.equal(a, b) for a, b in itertools.combinations(weights, 2))
+
+
+def test_who_is_taught_by_others_does_not_teach_itself() -> None:
+    recipe = TWO.with_(teacher_from=0.2, forerunners=1)
+    asked, _, _ = runs_of(tiny_problem(recipe, noise=0.3)[0])
+    assert [run.taught for run in asked] == [True, False]
+
+
 def test_the_first_is_the_plain_one() -> None:
     plain = run_one(joint_program(tiny_problem(TWO.with_(forerunners=0), noise=0.3)[0]))
     asked, _, _ = runs_of(tiny_problem(TWO, noise=0.3)[0])
@@ -91,7 +116,8 @@ def test_who_was_taught_is_kept_unless_it_is_surely_worse(monkeypatch, costs, ke
 
 def test_what_they_share_is_bayes_rule_on_their_mean_belief() -> None:
     problem, _ = tiny_problem(TWO, noise=0.3)
-    fits = [run_one(joint_program(tiny_problem(QUICK, noise=0.3)[0])) for _ in range(2)]
+    recipes = (QUICK, QUICK.with_(epochs=1))
+    fits = [run_one(joint_program(tiny_problem(r, noise=0.3)[0])) for r in recipes]
     found = shared_posterior(problem, fits)
     train = problem.parts[0]
     ids = problem.components[train]
