@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from likewise import SimilarityClassifier, exact_joint
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
-from likewise.exact_joint import held_out_costs, joint_program, shared_posterior
+from likewise.exact_joint import joint_program, perceived_costs, shared_posterior
 from likewise.fitted import Fitted, last_stage
 from likewise.lanes import Program, named, run_one, run_together
 from likewise.model import logits_of
@@ -90,7 +90,7 @@ def test_the_first_is_the_plain_one() -> None:
 def test_held_out_costs_are_those_that_epochs_are_chosen_by() -> None:
     problem, _ = tiny_problem(QUICK.with_(mixup=1.0), noise=0.3)
     fitted = run_one(joint_program(problem))
-    assert float(held_out_costs(problem, fitted).mean()) == pytest.approx(fitted.score, rel=1e-5)
+    assert float(perceived_costs(problem, fitted).mean()) == pytest.approx(fitted.score, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_held_out_costs_are_those_that_epochs_are_chosen_by() -> None:
 def test_who_was_taught_is_kept_unless_it_is_surely_worse(monkeypatch, costs, kept) -> None:
     problem, _ = tiny_problem(QUICK.with_(epochs=1, forerunners=len(costs) - 1), noise=0.3)
     given = iter(costs)
-    monkeypatch.setattr(exact_joint, "held_out_costs", lambda *_: torch.tensor(next(given)))
+    monkeypatch.setattr(exact_joint, "perceived_costs", lambda *_: torch.tensor(next(given)))
     asked, _, fitted = runs_of(problem)
     assert fitted.score == float(asked[kept].best_score)
     others = [f"forerunner {k}" for k in range(1, len(costs))] + ["taught"]

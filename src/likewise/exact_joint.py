@@ -101,7 +101,7 @@ def _kept(problem: Problem, trained: list[Fitted]) -> Fitted:
     """
     if len(trained) == 1:
         return trained[0]
-    costs = [held_out_costs(problem, fitted) for fitted in trained]
+    costs = [perceived_costs(problem, fitted) for fitted in trained]
     best = min(range(len(trained)), key=lambda k: float(costs[k].mean()))
     worse = costs[-1] - costs[best]
     refuted = float(worse.mean()) > float(worse.std()) / len(worse) ** 0.5
@@ -116,7 +116,7 @@ def _kept(problem: Problem, trained: list[Fitted]) -> Fitted:
     return replace(kept, history=rows + kept.history)
 
 
-def held_out_costs(problem: Problem, fitted: Fitted) -> torch.Tensor:
+def perceived_costs(problem: Problem, fitted: Fitted) -> torch.Tensor:
     """-log P(z) of each held-out item whose perceived class is known."""
     held = problem.parts[1]
     ids = torch.from_numpy(problem.components[held]).long()
