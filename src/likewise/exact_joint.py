@@ -2,8 +2,8 @@
 
 Perceived classes are then known, as the components of the "same" graph, and a network is fitted to
 them through T. With *forerunners* that is only the beginning: a fresh network is fitted to the
-posterior P(y | x, z) which they have found, as EM would. It learns what z says given the picture,
-where the forerunners, however late in training they are stopped, learn z (docs/measured.md).
+posterior P(y | x, z) which they have found, as EM would. It learns what z says given the item,
+where a network that is trained on z long enough learns z itself (docs/measured.md).
 """
 
 from __future__ import annotations
