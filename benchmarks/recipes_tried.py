@@ -2,7 +2,7 @@
 
     python benchmarks/recipes_tried.py
 
-The runs were made by `benchmarks/gpu_session.py` (one on a CPU), under the names below; the first trial of each is
+The runs were made by `benchmarks/gpu_session.py`, under the names below; the first trial of each is
 shown. ("_plain" are runs of a table before it had forerunners, renamed when it was run again.)
 """
 
