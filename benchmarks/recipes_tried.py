@@ -16,10 +16,8 @@ RUNS = Path(__file__).parents[1] / "results" / "runs"
 
 # data, noise -> what was tried: the file of its runs
 TRIED = {
-    ("MNIST", 0.6): {
-        "no forerunner": "table1",
-        "one forerunner": "table1_forerunner",
-    },
+    ("MNIST", 0.6): {"no forerunner": "table1_plain", "one forerunner": "table1"},
+    ("MNIST", 0.4): {"no forerunner": "table1_plain", "one forerunner": "table1"},
     ("CIFAR-10", 0.6): {
         "teacher from 0.3 of the epochs, as sure as held-out items ask for": "teacher_early",
         "the same from 0.5": "teacher_late",
