@@ -6,9 +6,9 @@ Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, me
 epochs, lanes, and the first trial to run) behind a colon, as in
 ``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``. ``name=NAME,joint.FIELD=VALUE`` tries another
 recipe of the joint objective under a name of its own, ``contrast.FIELD=VALUE`` another
-self-supervised start. Tables joined by ``+`` share the GPU. A table
-waits until its data is there, so that a session can begin before all of it has arrived. Finished
-cells are skipped, so that a session can be resumed.
+self-supervised start. Tables joined by ``+`` share the GPU. A table waits until its data is there,
+so that a session can begin before all of it has arrived. Finished cells are skipped, so that a
+session can be resumed.
 """
 
 from __future__ import annotations

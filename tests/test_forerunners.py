@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from likewise import SimilarityClassifier, exact_joint
 from likewise.checkpoints import Checkpoints
 from likewise.errors import InputError
-from likewise.exact_joint import joint_program, perceived_costs, shared_posterior
+from likewise.exact_joint import costs_of, joint_program, shared_posterior
 from likewise.fitted import Fitted, last_stage
-from likewise.lanes import Program, named, run_one, run_together
+from likewise.lanes import named, run_one, run_together
 from likewise.model import logits_of
 from likewise.noise import symmetric
 from likewise.pairs import Pairs
@@ -23,7 +23,7 @@ from likewise.perceived_classes import PerceivedClasses, TaughtClasses
 from likewise.problem import Problem
 from likewise.runs import write_run
 from likewise.training import TrainingRun
-from tiny import QUICK, flat, pictures, tiny_problem
+from tiny import QUICK, flat, pictures, tiny_problem, watched
 
 CPU = torch.device("cpu")
 TWO = QUICK.with_(epochs=3, forerunners=2)
@@ -32,17 +32,11 @@ TWO = QUICK.with_(epochs=3, forerunners=2)
 def runs_of(
     problem: Problem, transition: NDArray[np.float64] | None = None
 ) -> tuple[list[TrainingRun], list[str], Fitted]:
+    """The runs that are asked for, their names, and what comes of them."""
+    asked: list[TrainingRun] = []
     program = named(joint_program(problem, transition), ["cell"])
-    asked, names = [], []
-    try:
-        run = next(program)
-        while True:
-            asked.append(run)
-            names.append(run.name)
-            run.train()
-            run = program.send(run)
-    except StopIteration as stop:
-        return asked, names, stop.value
+    fitted = run_one(watched(program, asked.append))
+    return asked, [run.name for run in asked], fitted
 
 
 def test_each_begins_for_itself_and_the_last_is_taught() -> None:
@@ -58,19 +52,9 @@ def test_each_begins_for_itself_and_the_last_is_taught() -> None:
 
 
 def test_no_two_begin_with_the_same_weights() -> None:
-    weights = []
-
-    def beginning(problem: Problem) -> Program[Fitted]:
-        program = joint_program(problem)
-        run = next(program)
-        while True:
-            weights.append(flat(run.model))
-            try:
-                run = program.send((yield run))
-            except StopIteration as stop:
-                return stop.value
-
-    run_one(beginning(tiny_problem(TWO, noise=0.3)[0]))
+    weights: list[torch.Tensor] = []
+    program = joint_program(tiny_problem(TWO, noise=0.3)[0])
+    run_one(watched(program, lambda run: weights.append(flat(run.model))))
     assert len(weights) == 3
     assert not any(torch.equal(a, b) for a, b in itertools.combinations(weights, 2))
 
@@ -90,7 +74,7 @@ def test_the_first_is_the_plain_one() -> None:
 def test_held_out_costs_are_those_that_epochs_are_chosen_by() -> None:
     problem, _ = tiny_problem(QUICK.with_(mixup=1.0), noise=0.3)
     fitted = run_one(joint_program(problem))
-    assert float(perceived_costs(problem, fitted).mean()) == pytest.approx(fitted.score, rel=1e-5)
+    assert float(costs_of(problem, fitted).mean()) == pytest.approx(fitted.score, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +90,7 @@ def test_held_out_costs_are_those_that_epochs_are_chosen_by() -> None:
 def test_who_was_taught_is_kept_unless_it_is_surely_worse(monkeypatch, costs, kept) -> None:
     problem, _ = tiny_problem(QUICK.with_(epochs=1, forerunners=len(costs) - 1), noise=0.3)
     given = iter(costs)
-    monkeypatch.setattr(exact_joint, "perceived_costs", lambda *_: torch.tensor(next(given)))
+    monkeypatch.setattr(exact_joint, "costs_of", lambda *_: torch.tensor(next(given)))
     asked, _, fitted = runs_of(problem)
     assert fitted.score == float(asked[kept].best_score)
     others = [f"forerunner {k}" for k in range(1, len(costs))] + ["taught"]
@@ -166,7 +150,7 @@ def test_high_noise_alone_may_ask_for_them() -> None:
     assert len(quiet) == 1
 
 
-def test_the_history_tells_them_apart_and_ends_with_the_one_that_was_kept() -> None:
+def test_the_history_ends_with_the_one_that_was_kept() -> None:
     asked, _, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
     best = next(run for run in asked if float(run.best_score) == fitted.score)
     kept = [row["held_out"] for row in last_stage(fitted.history)]

@@ -9,7 +9,7 @@ from likewise.exact_joint import joint_program
 from likewise.fitted import Fitted, MethodProgram
 from likewise.fitting import mns_program, pairwise_program
 from likewise.lanes import named, run_one, run_together
-from tiny import QUICK, flat, tiny_problem
+from tiny import QUICK, flat, tiny_problem, watched
 
 RECIPE = QUICK.with_(epochs=3)
 
@@ -79,17 +79,7 @@ def test_progress_is_told_of_each_epoch():
 
 
 def test_runs_are_called_by_their_names():
-    names = []
-
-    def listening():
-        program = named(mns_program(tiny_problem(RECIPE)[0]), ["first", "second"])
-        run = next(program)
-        while True:
-            names.append(run.name)
-            try:
-                run = program.send((yield run))
-            except StopIteration as stop:
-                return stop.value
-
-    run_one(listening())
+    names: list[str] = []
+    program = named(mns_program(tiny_problem(RECIPE)[0]), ["first", "second"])
+    run_one(watched(program, lambda run: names.append(run.name)))
     assert names == ["first", "second"]

@@ -12,6 +12,7 @@ from likewise.pairs import Pairs
 from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
+from tiny import watched
 
 
 def problem(starts: int) -> Problem:
@@ -25,17 +26,16 @@ def problem(starts: int) -> Problem:
 def runs_of(starts: int) -> tuple[list[TrainingRun], list[str], list[float]]:
     """The runs a program asks for, their names, and the held-out score when each was done."""
     program = named(pairwise_program(problem(starts), "mcl"), ["cell"])
-    asked, names, scores = [], [], []
-    try:
-        run = next(program)
-        while True:
-            asked.append(run)
-            names.append(run.name)
-            run.train()
-            scores.append(float(run.best_score))
-            run = program.send(run)
-    except StopIteration:
-        return asked, names, scores
+    asked: list[TrainingRun] = []
+    names: list[str] = []
+    scores: list[float] = []
+
+    def ask(run: TrainingRun) -> None:
+        asked.append(run)
+        names.append(run.name)  # a start that goes on is called otherwise then
+
+    run_one(watched(program, ask, lambda run: scores.append(float(run.best_score))))
+    return asked, names, scores
 
 
 def test_the_best_start_goes_on_to_the_end() -> None:

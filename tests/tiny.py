@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from likewise.lanes import Program
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
 from likewise.problem import Problem
 from likewise.recipes import Recipe
+from likewise.training import TrainingRun
 
 QUICK = Recipe(epochs=8, batch_size=32, lr=0.02, schedule="cosine", averaging=0.9)
 
@@ -56,6 +59,25 @@ def tiny_problem(
     X, y = blobs()
     pairs = Pairs.from_labels(noisy(y, noise), per_item, random_state=0)
     return Problem(X, pairs, 3, recipe=recipe, seed=seed, **options), y
+
+
+def watched(
+    program: Program[Any],
+    before: Callable[[TrainingRun], None] | None = None,
+    after: Callable[[TrainingRun], None] | None = None,
+) -> Program[Any]:
+    """The same program; each run that it asks for is shown before and after it is trained."""
+    run = next(program)
+    while True:
+        if before is not None:
+            before(run)
+        run = yield run
+        if after is not None:
+            after(run)
+        try:
+            run = program.send(run)
+        except StopIteration as stop:
+            return stop.value
 
 
 def flat(module: torch.nn.Module) -> torch.Tensor:

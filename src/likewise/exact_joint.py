@@ -17,7 +17,12 @@ from likewise.errors import InputError
 from likewise.fitted import Fitted, FloatMatrix, MethodProgram, finish
 from likewise.model import logits_of
 from likewise.networks import at_temperature
-from likewise.perceived_classes import PerceivedClasses, TaughtClasses
+from likewise.perceived_classes import (
+    PerceivedClasses,
+    TaughtClasses,
+    class_posterior,
+    perceived_costs,
+)
 from likewise.problem import Problem
 from likewise.recipes import Recipe
 from likewise.training import TrainingRun
@@ -81,17 +86,14 @@ def shared_posterior(problem: Problem, forerunners: list[Fitted]) -> torch.Tenso
     """(n, C) P(y | x, z) of the training items, of what several networks believe on average.
 
     Each of them has numbered the classes as their perceived classes are, so that they agree on
-    those. Where an item's perceived class is unknown, z says nothing.
+    those.
     """
     train, _, _, _ = problem.parts
     items, ids = problem.take(train), torch.from_numpy(problem.components[train]).long()
     beliefs = [logits_of(f.model, items, problem.device).softmax(dim=1) for f in forerunners]
     matrices = [torch.as_tensor(f.transition, dtype=torch.float32) for f in forerunners]
-    belief = torch.stack(beliefs).mean(dim=0).cpu()
-    columns = torch.stack(matrices).mean(dim=0).T[ids.clamp_min(0)]  # (n, C): T[c, z_i]
-    likelihood = torch.where(ids[:, None] < 0, torch.ones_like(columns), columns)
-    posterior = belief * likelihood.clamp_min(1e-30)
-    return posterior / posterior.sum(dim=1, keepdim=True)
+    log_belief = torch.stack(beliefs).mean(dim=0).cpu().log()
+    return class_posterior(log_belief, torch.stack(matrices).mean(dim=0), ids)
 
 
 def _kept(problem: Problem, trained: list[Fitted]) -> Fitted:
@@ -101,7 +103,7 @@ def _kept(problem: Problem, trained: list[Fitted]) -> Fitted:
     """
     if len(trained) == 1:
         return trained[0]
-    costs = [perceived_costs(problem, fitted) for fitted in trained]
+    costs = [costs_of(problem, fitted) for fitted in trained]
     best = min(range(len(trained)), key=lambda k: float(costs[k].mean()))
     worse = costs[-1] - costs[best]
     refuted = float(worse.mean()) > float(worse.std()) / len(worse) ** 0.5
@@ -116,11 +118,10 @@ def _kept(problem: Problem, trained: list[Fitted]) -> Fitted:
     return replace(kept, history=rows + kept.history)
 
 
-def perceived_costs(problem: Problem, fitted: Fitted) -> torch.Tensor:
+def costs_of(problem: Problem, fitted: Fitted) -> torch.Tensor:
     """-log P(z) of each held-out item whose perceived class is known."""
     held = problem.parts[1]
     ids = torch.from_numpy(problem.components[held]).long()
     transition = torch.as_tensor(fitted.transition, dtype=torch.float32)
-    belief = logits_of(fitted.model, problem.take(held), problem.device).softmax(dim=1).cpu()
-    likelihood = (belief @ transition).gather(1, ids.clamp_min(0)[:, None]).squeeze(1)
-    return -likelihood[ids >= 0].clamp_min(1e-30).log()
+    logits = logits_of(fitted.model, problem.take(held), problem.device).cpu()
+    return perceived_costs(logits, transition, ids)[ids >= 0]

@@ -64,14 +64,11 @@ class PerceivedClasses(Objective):
     def class_posterior(self, logits: Tensor, rows: Tensor, temperature: Tensor) -> Tensor:
         """(n, C) P(y | x, z) of a teacher's logits, sharpened: the E-step of the teacher."""
         log_g = logits.float().log_softmax(dim=1) / temperature
-        ids = self.ids[self.labelled[rows]]
-        return (log_g + self.transition.clamp_min(1e-30).log().T[ids]).softmax(dim=1)
+        return class_posterior(log_g, self.transition, self.ids[self.labelled[rows]])
 
     def score(self, logits: Tensor) -> Tensor:
-        known = (self.held_ids >= 0).float()
-        p = (logits.float() / self.temperature).softmax(dim=1) @ self.transition
-        likelihood = p.gather(1, self.held_ids.clamp_min(0)[:, None]).squeeze(1)
-        return -(likelihood.clamp_min(1e-30).log() * known).sum() / known.sum().clamp_min(1)
+        costs = perceived_costs(logits.float() / self.temperature, self.transition, self.held_ids)
+        return costs.sum() / (self.held_ids >= 0).float().sum().clamp_min(1)
 
     def refine(self, logits: Tensor, progress: float) -> None:
         if not self.estimating or progress < self.first_estimate:
@@ -115,6 +112,19 @@ class TaughtClasses(PerceivedClasses):
     def mixed_loss(self, logits: Tensor, rows: Tensor, partners: Tensor, share: Tensor) -> Tensor:
         own, other = (self.posterior[self.items_of(r)] for r in (rows, partners))
         return soft_cross_entropy(logits, share * own + (1 - share) * other)
+
+
+def class_posterior(log_g: Tensor, transition: Tensor, ids: Tensor) -> Tensor:
+    """(n, C) P(y | x, z) from log g, up to a constant an item, and z (n,); -1 says nothing."""
+    log_column = transition.clamp_min(1e-30).log().T[ids.clamp_min(0)]  # (n, C): log T[c, z_i]
+    return (log_g + log_column * (ids >= 0)[:, None]).softmax(dim=1)
+
+
+def perceived_costs(logits: Tensor, transition: Tensor, ids: Tensor) -> Tensor:
+    """(n,) -log (g @ T)[z] of each item; 0 where z is unknown (-1)."""
+    p = logits.float().softmax(dim=1) @ transition
+    likelihood = p.gather(1, ids.clamp_min(0)[:, None]).squeeze(1)
+    return -likelihood.clamp_min(1e-30).log() * (ids >= 0)
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class Recipe:
     goes on with the start of the best held-out score: the pairwise loss has bad basins. At each of
     ``revivals`` (fractions of the epochs) it gives empty outputs half of a merged class, if the
     judgements show one (`likewise.revive`).
-    ``forerunners`` (joint objective only) are networks that are trained first, each from a start of
+    ``forerunners`` (exact joint only) are networks that are trained first, each from a start of
     its own; then one more learns the classes that they find together (`likewise.exact_joint`).
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.

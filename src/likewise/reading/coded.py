@@ -80,7 +80,9 @@ class CodedBuilder:
         if len(codes) and (codes.max() >= len(column.dictionary) or codes.min() < MISSING):
             bad = (codes >= len(column.dictionary)) | (codes < MISSING)
             row = self._rows + int(np.argmax(bad))
-            raise RowError(row, "the file is damaged: it holds no such text as it refers to.")
+            raise RowError(
+                row, "the file is damaged: it refers to a text that it lacks. Write it anew."
+            )
         self._rows += len(codes)
         self._codes.append(codes)
         self._words.append(column.dictionary.cast(pa.string()))
