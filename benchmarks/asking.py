@@ -25,10 +25,10 @@ from sklearn.model_selection import train_test_split
 
 from crowd import CROWDS
 from likewise import Pairs
-from likewise.asking import choose, suggest
-from likewise.atomic import write_json
-from likewise.joint import JointResult, fit_joint
-from likewise.matching import matched_accuracy
+from likewise.active.suggestion import choose, suggest
+from likewise.inference import JointResult, fit_joint
+from likewise.io.atomic import write_json
+from likewise.metrics import matched_accuracy
 from likewise.noise import corrupt_labels, symmetric
 
 RESULTS = Path(__file__).parents[1] / "results" / "asking.json"

@@ -25,9 +25,9 @@ from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 
 from likewise import Pairs
-from likewise.atomic import write_json
-from likewise.joint import fit_joint
-from likewise.matching import matched_accuracy
+from likewise.inference import fit_joint
+from likewise.io.atomic import write_json
+from likewise.metrics import matched_accuracy
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "crowd.json"

@@ -21,13 +21,13 @@ from scipy.stats import spearmanr
 from sklearn.cluster import KMeans
 
 from likewise import SimilarityClassifier
-from likewise.annotators import AnnotatorChannel
-from likewise.atomic import write_json
-from likewise.joint.begin import begin, every_fit, from_graph
-from likewise.joint.em import Options
-from likewise.joint.problem import make_problem
-from likewise.joint.rates import moment_rates
-from likewise.matching import matched_accuracy
+from likewise.inference.em import Options
+from likewise.inference.problem import make_problem
+from likewise.inference.start_selection import begin, every_fit, from_graph
+from likewise.io.atomic import write_json
+from likewise.metrics import matched_accuracy
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.pairs.rates import moment_rates
 from simulated_crowds import SCENARIOS, Crowd, make
 
 RESULTS = Path(__file__).parents[1] / "results" / "crowd_simulated.json"
@@ -65,15 +65,15 @@ def alternatives(crowd: Crowd, seed: int) -> dict[str, float]:
     problem = make_problem(*arguments)
     rates = moment_rates(crowd.pairs, crowd.n_classes, rng)
     people = AnnotatorChannel.from_rates(rates.a, rates.b, problem.n_annotators)
-    begun = begin(problem, people)
+    starts = begin(problem, people)
     items = torch.from_numpy(crowd.items)
     best = 0.0
-    for state, head in every_fit(problem, begun):
+    for state, head in every_fit(problem, starts):
         module = head.finish(state.targets, state.temperature, problem.generator)
         with torch.no_grad():
             best = max(best, matched_accuracy(module(items).argmax(1).numpy(), crowd.truth))
     # With Gaussian heads, what begins from the graph has settled by the judgements alone.
-    graph, _ = from_graph(problem, people) if problem.features is None else begun[0]
+    graph, _ = from_graph(problem, people) if problem.features is None else starts[0]
     alone = matched_accuracy(graph.argmax(1).numpy(), crowd.truth)
     return {"judgements_alone": alone, "best_candidate": best}
 

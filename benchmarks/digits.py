@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 import likewise
-from likewise.atomic import write_json, write_text
-from likewise.demo import TITLES, Study
+from likewise.experiments.demo import TITLES, Study
+from likewise.io.atomic import write_json, write_text
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results" / "digits.json"

@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 
 from likewise.datasets import load
-from likewise.exact_joint import joint_program
-from likewise.lanes import run_one
-from likewise.model import logits_of
+from likewise.methods.exact_joint import joint_program
+from likewise.methods.problem import Problem
+from likewise.nn.model import logits_of
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
-from likewise.problem import Problem
-from likewise.recipes import FEATURES
+from likewise.training.recipe import FEATURES
+from likewise.training.scheduler import run_program
 
 STEPS = FEATURES.with_(epochs=40, lr=3e-3)
 VARIANTS = {f"mixup {mixup:g}": STEPS.with_(mixup=mixup) for mixup in (0.5, 1.0, 2.0)}
 VARIANTS |= {
-    f"mixup 2, forerunners {number}": STEPS.with_(mixup=2.0, forerunners=number)
-    for number in (1, 2)
+    f"mixup 2, teachers {number}": STEPS.with_(mixup=2.0, teachers=number) for number in (1, 2)
 }
 RESULTS = Path(__file__).parents[1] / "results" / "digits_recipe.json"
 SEEDS = tuple(range(200, 208))
@@ -45,7 +44,7 @@ def judged_cost(recipe_name: str, rate: float, seed: int) -> float:
     problem = Problem(
         items[seen], Pairs.from_labels(z[seen]), 10, recipe=VARIANTS[recipe_name], seed=seed
     )
-    fitted = run_one(joint_program(problem))
+    fitted = run_program(joint_program(problem))
     belief = logits_of(fitted.model, items[others], problem.device).softmax(dim=1).numpy()
     id_of = np.zeros(10, np.int64)  # components are numbered anew: which is which perceived class
     id_of[z[seen]] = problem.components

@@ -14,7 +14,7 @@ import time
 import numpy as np
 import torch
 
-from likewise import bench
+from likewise.experiments import bench
 
 LANES = (1, 2, 4, 8, 16)
 WORKERS = (0, 8, 14)

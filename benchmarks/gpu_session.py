@@ -30,7 +30,7 @@ from likewise.errors import InputError
 from likewise.experiments.grid import chain_programs, unfinished
 from likewise.experiments.settings import TableSettings, load_settings
 from likewise.experiments.store import load_results, write_collected
-from likewise.lanes import run_together
+from likewise.training.scheduler import interleave
 
 
 def main(data: Path, out: Path, groups: list[str]) -> None:
@@ -46,7 +46,7 @@ def main(data: Path, out: Path, groups: list[str]) -> None:
             first = int(cuts.get("first", 0))
             chains = [c for c in unfinished(settings, out) if c[0].trial >= first]
             programs += chain_programs(chains, settings, dataset, out, device, lanes, report)
-        run_together(programs, lanes)
+        interleave(programs, lanes)
         print(f"== {group}: {time.time() - started:.0f} s", flush=True)
         write_collected(load_results(out), out / "collected")
 

@@ -25,11 +25,11 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from likewise import Pairs, SimilarityClassifier
-from likewise.atomic import write_json
-from likewise.channels import RateChannel
-from likewise.class_count import count_classes
-from likewise.matching import best_matching, confusion
+from likewise.inference.n_classes import count_classes
+from likewise.io.atomic import write_json
+from likewise.metrics import best_matching, confusion
 from likewise.noise import corrupt_labels, symmetric
+from likewise.noise.channels import RateChannel
 
 RESULTS = Path(__file__).parents[1] / "results" / "joint_digits.json"
 N_CLASSES = 10

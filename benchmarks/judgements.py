@@ -100,9 +100,9 @@ def _prepare_inference(pairs: Any) -> Any:
     """One iteration of mean field with ten classes, from a random prior."""
     import torch
 
-    from likewise.channels import RateChannel
-    from likewise.graph import Graph
-    from likewise.messages import infer
+    from likewise.inference.belief_propagation import infer
+    from likewise.inference.graph import Graph
+    from likewise.noise.channels import RateChannel
 
     source = torch.Generator().manual_seed(0)
     log_prior = torch.randn(pairs.n_items, N_CLASSES, generator=source).log_softmax(1)

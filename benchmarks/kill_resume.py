@@ -28,13 +28,13 @@ import numpy as np
 import torch
 
 from likewise import __version__, cli
-from likewise.atomic import write_json
-from likewise.checkpoints import read_checkpoint
 from likewise.experiments import grid
+from likewise.io.atomic import write_json
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
 from likewise.runs import Run
-from likewise.storage import load
+from likewise.serialization import load
+from likewise.training.checkpoints import read_checkpoint
 
 FITS = {
     "mns": ["--method", "mns", "--epochs", "12"],

@@ -15,7 +15,7 @@ import crowd_simulated
 import digits_recipe
 import joint_digits
 import recipes_tried
-from likewise.atomic import write_text
+from likewise.io.atomic import write_text
 
 PAGE = Path(__file__).parents[1] / "docs" / "measured.md"
 

@@ -3,7 +3,7 @@
 Ten Gaussian classes in 64 dimensions, single judgements flipped at known rates, the pairwise loss
 through those rates, Adam. Two ways of doing the same work in one run:
 
-- *shared*: what `fit` does, `likewise.training` over `likewise.shared_pairs`: one forward of an
+- *shared*: what `fit` does, `likewise.training.run` over `likewise.training.objectives.shared_pairs`: one forward of an
   item for all its judgements in the batch, held-out judgements scored after every epoch;
 - *usual*: a plain loop over random judgements, both items of each forwarded.
 
@@ -32,13 +32,13 @@ from torch import Tensor, nn
 
 import records
 from likewise import functional
-from likewise.matching import matched_accuracy
-from likewise.networks import MLP
-from likewise.objectives import PairwiseLoss
+from likewise.metrics import matched_accuracy
+from likewise.nn.networks import MLP
 from likewise.pairs import Pairs
-from likewise.recipes import Recipe
-from likewise.shared_pairs import SharedPairwise, shared_batch
-from likewise.training import TrainingRun
+from likewise.training.objectives.pairwise import PairwiseLoss
+from likewise.training.objectives.shared_pairs import SharedPairwise, shared_batch
+from likewise.training.recipe import Recipe
+from likewise.training.run import TrainingRun
 
 N_CLASSES, N_FEATURES = 10, 64
 RATES = (0.8, 0.1)  # P(same | one class), P(same | two classes)

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from likewise import functional
-from likewise.atomic import write_json
+from likewise.io.atomic import write_json
 from likewise.noise import symmetric
 
 RESULTS = Path(__file__).parent.parent / "results" / "pairwise_loss.json"

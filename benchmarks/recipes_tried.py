@@ -3,7 +3,7 @@
     python benchmarks/recipes_tried.py
 
 The runs were made by `benchmarks/gpu_session.py`, under the names below; the first trial of each is
-shown. ("_plain" are runs of a table before it had forerunners, renamed when it was run again.)
+shown. ("_plain" are runs of a table before it had teachers, renamed when it was run again.)
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ RUNS = Path(__file__).parents[1] / "results" / "runs"
 
 # data, noise -> what was tried: the file of its runs
 TRIED = {
-    ("MNIST", 0.6): {"no forerunner": "table1_plain", "one forerunner": "table1"},
-    ("MNIST", 0.4): {"no forerunner": "table1_plain", "one forerunner": "table1"},
+    ("MNIST", 0.6): {"no teacher": "table1_plain", "one teacher": "table1"},
+    ("MNIST", 0.4): {"no teacher": "table1_plain", "one teacher": "table1"},
     ("CIFAR-10", 0.6): {
         "teacher from 0.3 of the epochs, as sure as held-out items ask for": "teacher_early",
         "the same from 0.5": "teacher_late",
@@ -27,31 +27,31 @@ TRIED = {
         "teacher from 0.5, temperature 1 to 0.5, T held up": "late_fixed",
         "no teacher, T held up, statistics retaken": "none_retaken",
         "no teacher, T held up, statistics retaken, long averages": "none_average9995",
-        "the same, two forerunners": "table2",
+        "the same, two teachers": "table2",
     },
     ("CIFAR-10", 0.4): {
         "teacher, T held up, statistics retaken": "table2_plain",
-        "the same, one forerunner": "table2",
+        "the same, one teacher": "table2",
     },
     ("CIFAR-10N worse", None): {
         "teacher, T held up, statistics retaken": "cifar10n_plain",
-        "the same, one forerunner": "cifar10n",
+        "the same, one teacher": "cifar10n",
     },
     ("CIFAR-100", 0.6): {
         "weight decay 1e-3, 2e-3 once the noise is known": "c100_decay10_20",
         "weight decay 1e-3": "c100_decay10",
         "weight decay 1e-3, statistics retaken, long averages": "table3_plain",
-        "the same, two forerunners": "table3",
+        "the same, two teachers": "table3",
     },
     ("CIFAR-100", 0.4): {
         "weight decay 1e-3, statistics retaken, long averages": "table3_plain",
-        "the same, one forerunner": "table3",
+        "the same, one teacher": "table3",
     },
     ("CIFAR-100", 0.2): {
         "weight decay 2e-3": "c100_low_decay20",
         "weight decay 1e-3": "c100_low",
         "weight decay 1e-3, statistics retaken, long averages": "table3_plain",
-        "the same, one forerunner": "table3",
+        "the same, one teacher": "table3",
     },
 }
 

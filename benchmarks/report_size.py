@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import likewise as lw
-from likewise.drawing import random_pairs
+from likewise.pairs.sampling import random_pairs
 from likewise.report import render_report
 from likewise.runs import write_run
 

@@ -1,4 +1,4 @@
-"""Do revivals keep the classes of the pairwise methods apart? MCL with and without, on Gaussians.
+"""Do split_merged_at keep the classes of the pairwise methods apart? MCL with and without, on Gaussians.
 
     python benchmarks/revive.py [--seeds 4] [--out results/revive.json]
 
@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from likewise.atomic import write_json
 from likewise.experiments.provenance import provenance
-from likewise.fitting import pairwise_program
-from likewise.lanes import run_one
-from likewise.matching import matched_accuracy
-from likewise.model import logits_of
+from likewise.io.atomic import write_json
+from likewise.methods.pairwise import pairwise_program
+from likewise.methods.problem import Problem
+from likewise.metrics import matched_accuracy
+from likewise.nn.model import logits_of
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
-from likewise.problem import Problem
-from likewise.recipes import Recipe
+from likewise.training.recipe import Recipe
+from likewise.training.scheduler import run_program
 
 CPU = torch.device("cpu")
 REVIVALS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
@@ -39,8 +39,8 @@ def main() -> None:
     torch.set_num_threads(1)  # the networks are small
     rows = []
     for case in CASES:
-        for name, revivals in (("plain", ()), ("revivals", REVIVALS)):
-            runs = [one(*case, revivals, seed) for seed in range(options.seeds)]
+        for name, split_merged_at in (("plain", ()), ("split_merged_at", REVIVALS)):
+            runs = [one(*case, split_merged_at, seed) for seed in range(options.seeds)]
             accuracy = [run[0] for run in runs]
             row = {
                 "classes": case[0],
@@ -61,7 +61,7 @@ def one(
     batch: int,
     spread: float,
     noise: float,
-    revivals: tuple[float, ...],
+    split_merged_at: tuple[float, ...],
     seed: int,
 ) -> tuple[float, int]:
     """(accuracy, classes used) of one run."""
@@ -69,9 +69,11 @@ def one(
     centres, y = rng.normal(size=(n_classes, 32)), rng.integers(n_classes, size=n_items)
     items = (centres[y] + spread * rng.normal(size=(n_items, 32))).astype(np.float32)
     pairs = Pairs.from_labels(corrupt_labels(y, symmetric(n_classes, noise), seed + 1))
-    recipe = Recipe(epochs=60, batch_size=batch, milestones=(0.4, 0.8), revivals=revivals)
+    recipe = Recipe(
+        epochs=60, batch_size=batch, milestones=(0.4, 0.8), split_merged_at=split_merged_at
+    )
     problem = Problem(items, pairs, n_classes, network="mlp", recipe=recipe, seed=seed)
-    fitted = run_one(pairwise_program(problem, "mcl"))
+    fitted = run_program(pairwise_program(problem, "mcl"))
     predicted = logits_of(fitted.model, items, CPU).argmax(dim=1).numpy()
     return matched_accuracy(y, predicted), len(np.unique(predicted))
 

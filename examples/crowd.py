@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import likewise as lw
-from likewise.drawing import random_pairs
+from likewise.pairs.sampling import random_pairs
 
 PER_PERSON = 40 if "--quick" in sys.argv else 80
 

@@ -16,7 +16,7 @@ from torch import nn
 
 import likewise as lw
 import likewise.functional as lf
-from likewise.matching import matched_accuracy
+from likewise.metrics import matched_accuracy
 
 EPOCHS = 2 if "--quick" in sys.argv else 30
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import likewise as lw
-from likewise.drawing import random_pairs
+from likewise.pairs.sampling import random_pairs
 
 QUICK = "--quick" in sys.argv
 ITEMS, START, BOUGHT, ROUNDS = (80, 200, 100, 1) if QUICK else (240, 500, 300, 3)

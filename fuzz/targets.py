@@ -41,21 +41,21 @@ def _pairs(path: Path) -> object:
 
 
 def _items(path: Path) -> object:
-    from likewise.itemfiles import read_items
     from likewise.items import check_items
+    from likewise.items.files import read_items
 
     return check_items(read_items(path).items)
 
 
 def _images(path: Path) -> object:
-    from likewise.datasets.folder import read_images
+    from likewise.items.folder import read_images
 
     return read_images(path.parent, 8)
 
 
 def _checkpoint(path: Path) -> object:
-    from likewise.checkpoints import DamagedError, read_checkpoint
     from likewise.errors import InputError
+    from likewise.training.checkpoints import DamagedError, read_checkpoint
 
     try:
         return read_checkpoint(path)
@@ -67,7 +67,7 @@ def _beside(name: str) -> Callable[[Path], object]:
     """Reading a model in which one file was spoilt."""
 
     def read(path: Path) -> object:
-        from likewise.storage import load
+        from likewise.serialization import load
 
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / "model"
@@ -181,7 +181,7 @@ def _pictures() -> list[bytes]:
 def _saved_checkpoint() -> list[bytes]:
     import torch
 
-    from likewise.checkpoints import write_checkpoint
+    from likewise.training.checkpoints import write_checkpoint
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.safetensors"

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import likewise as lw
-from likewise.channels import RateChannel
+from likewise.noise.channels import RateChannel
 from likewise.runs import Run, write_run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\"'`{{7*7}}"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from likewise import Pairs, SimilarityClassifier
-from likewise.matching import best_matching, confusion
+from likewise.metrics import best_matching, confusion
 
 EXCUSED = {
     "check_dtype_object": "an item that is no number is refused by InputError, not TypeError",

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from likewise.errors import InputError
-from likewise.networks import MLP, LeNet, build_network
+from likewise.nn.networks import MLP, LeNet, build_network
 from likewise.theory import generalisation_bound
 
 OPTIONS = {"n_judgements": 10_000, "n_classes": 3, "input_norm": 2.0, "loss_bound": 5.0}

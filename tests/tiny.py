@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.lanes import Program
+from likewise.methods.problem import Problem
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
-from likewise.problem import Problem
-from likewise.recipes import Recipe
-from likewise.training import TrainingRun
+from likewise.training.recipe import Recipe
+from likewise.training.run import TrainingRun
+from likewise.training.scheduler import Program
 
 QUICK = Recipe(epochs=8, batch_size=32, lr=0.02, schedule="cosine", averaging=0.9)
 

@@ -113,7 +113,7 @@ def main() -> None:
                 if status not in NOTICED:
                     subprocess.run([sys.executable, __file__, "--mutmut", "show", name], check=True)
         return
-    from likewise.atomic import write_json, write_text
+    from likewise.io.atomic import write_json, write_text
 
     result = summary(run(options.children))
     write_json(RESULTS, result)

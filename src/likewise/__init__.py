@@ -8,18 +8,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from likewise._version import __version__
+
 if TYPE_CHECKING:
     from likewise import functional, noise
-    from likewise.asking import suggest
+    from likewise.active.suggestion import suggest
+    from likewise.active.suspects import suspects
     from likewise.classifier import SimilarityClassifier
     from likewise.errors import InputError, LikewiseError, TrainingError
     from likewise.losses import KCLLoss, MCLLoss, MNSLoss, NoiseTransition
     from likewise.pairs import Pairs
-    from likewise.recipes import Recipe
-    from likewise.storage import load
-    from likewise.suspicion import suspects
+    from likewise.serialization import load
+    from likewise.training.recipe import Recipe
 
-__version__ = "0.1.0"
 
 _HOMES = {
     "InputError": "errors",
@@ -29,12 +30,12 @@ _HOMES = {
     "MNSLoss": "losses",
     "NoiseTransition": "losses",
     "Pairs": "pairs",
-    "Recipe": "recipes",
+    "Recipe": "training.recipe",
     "SimilarityClassifier": "classifier",
     "TrainingError": "errors",
-    "load": "storage",
-    "suggest": "asking",
-    "suspects": "suspicion",
+    "load": "serialization",
+    "suggest": "active.suggestion",
+    "suspects": "active.suspects",
 }
 _MODULES = ("functional", "noise")
 
@@ -49,6 +50,7 @@ __all__ = [
     "Recipe",
     "SimilarityClassifier",
     "TrainingError",
+    "__version__",
     "functional",
     "load",
     "noise",

@@ -12,21 +12,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from likewise import methods
-from likewise.checkpoints import Checkpoints
-from likewise.devices import choose_device
 from likewise.errors import InputError
 from likewise.items import check_items
-from likewise.matching import matched_accuracy, names_by_majority
-from likewise.misgivings import misgivings
-from likewise.model import logits_of
-from likewise.networks import embed
+from likewise.methods import dispatch
+from likewise.methods.problem import Problem, check_judgements
+from likewise.methods.warnings import fit_warnings
+from likewise.metrics import matched_accuracy, names_by_majority
+from likewise.nn.model import logits_of
+from likewise.nn.networks import embed
 from likewise.noise import check_transition
 from likewise.pairs import as_pairs
-from likewise.problem import Problem, check_judgements
-from likewise.progress import epoch_bar
-from likewise.recipes import Recipe
-from likewise.threads import is_small, one_thread
+from likewise.training.checkpoints import Checkpoints
+from likewise.training.devices import choose_device
+from likewise.training.progress import epoch_bar
+from likewise.training.recipe import Recipe
+from likewise.training.threads import is_small, one_thread
 
 
 class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,7 +43,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     noise : "auto", "class", "judgement", "both", "annotator" or "confusion"
         The noise model of the joint objective; see docs, "Choosing a noise model".
     network : name, nn.Module or None
-        See `likewise.networks`; None chooses by the items.
+        See `likewise.nn.networks`; None chooses by the items.
     recipe : Recipe, dict of changes, or None
         How to train; None takes the default of the network and objective, a dict changes it.
     anchors : "counts", "argmax" or a quantile
@@ -110,7 +110,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         own = isinstance(self.network, nn.Module)  # of which we know nothing
         small = device.type == "cpu" and not own and is_small(items, judgements)
         with one_thread(when=small):
-            n_classes, self.class_evidence_ = methods.number_of_classes(
+            n_classes, self.class_evidence_ = dispatch.number_of_classes(
                 self.n_classes, judgements, len(items), items
             )
         seed = 0 if self.random_state is None else self.random_state
@@ -130,7 +130,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         if transition is not None and not isinstance(transition, str):
             transition = check_transition(transition, n_classes)
         with epoch_bar(self.verbose) as progress, one_thread(when=small):
-            fitted = methods.fit(
+            fitted = dispatch.fit(
                 *(problem, self.method, transition, self.noise, self.anchors),
                 progress=progress,
                 checkpoints=checkpoints,
@@ -149,7 +149,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self.best_epoch_ = fitted.best_epoch
         self.score_ = fitted.score
         held = problem.parts[1]
-        self.warnings_ = misgivings(fitted, self.predict_proba(items), held, judgements)
+        self.warnings_ = fit_warnings(fitted, self.predict_proba(items), held, judgements)
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -194,8 +194,8 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         return self
 
     def save(self, folder: str | Path) -> None:
-        """Write the model as safetensors and JSON into a new folder; see `likewise.storage`."""
-        from likewise.storage import save_classifier
+        """Write the model as safetensors and JSON into a new folder; see `likewise.serialization`."""
+        from likewise.serialization import save_classifier
 
         check_is_fitted(self)
         save_classifier(self, Path(folder))

@@ -19,11 +19,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from likewise.atomic import new_folder, replacing
 from likewise.errors import InputError, LikewiseError
+from likewise.io.atomic import new_folder, replacing
 from likewise.items import check_items
-from likewise.model import Model
-from likewise.storage import load, plain
+from likewise.nn.model import Model
+from likewise.serialization import load, plain
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram

@@ -64,7 +64,7 @@ def likewise(
 ) -> None:
     """Learn a multi-class classifier from noisy answers to "are these two of the same kind?"."""
     if version:
-        from likewise import __version__
+        from likewise._version import __version__
 
         sys.stdout.write(f"likewise {__version__}\n")
         raise typer.Exit

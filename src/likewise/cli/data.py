@@ -58,7 +58,7 @@ def simulate(
     """
     import numpy as np
 
-    from likewise.simulation import Simulation, simulate_digits, simulate_labels
+    from likewise.datasets.simulation import Simulation, simulate_digits, simulate_labels
 
     how = Simulation(class_noise, kind, miss, false_alarm, per_item or None, annotators, careless)
     rng = np.random.default_rng(seed)

@@ -79,7 +79,7 @@ def fit(
     OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
     """
     from likewise.classifier import SimilarityClassifier
-    from likewise.fitjob import FitJob
+    from likewise.runs.fit_job import FitJob
 
     job = FitJob(
         items,
@@ -120,7 +120,7 @@ def _number_of_classes(text: str) -> int | str:
 
 
 def _transition(text: str) -> Any:
-    from likewise.labelfiles import read_matrix
+    from likewise.items.labels import read_matrix
 
     if text in ("estimate", "none"):
         return None if text == "none" else text

@@ -24,7 +24,7 @@ from likewise.cli.output import emit, facts, table
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
-    from likewise.itemfiles import ItemFile
+    from likewise.items.files import ItemFile
 
 SHOWN = 20
 MAX_SHOWN_CLASSES = 20
@@ -57,7 +57,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Say the class of each item."""
-    from likewise.spreadsheets import write_csv
+    from likewise.io.spreadsheets import write_csv
 
     classifier, data = _open(model, items, id_column, image_size)
     posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
@@ -89,8 +89,8 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Compare with true classes, under the best matching of learned to true ones."""
-    from likewise.evaluation import evaluate_predictions
-    from likewise.labelfiles import read_labels
+    from likewise.items.labels import read_labels
+    from likewise.metrics import evaluate_predictions
 
     classifier, data = _open(model, items, id_column, image_size)
     positions, labels = read_labels(truth, data, column=column)
@@ -121,9 +121,9 @@ def suspects(
     json: Json = False,
 ) -> None:
     """List the judgements that are most probably wrong, worst first."""
+    from likewise.active.suspects import suspects as find
+    from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
-    from likewise.spreadsheets import write_csv
-    from likewise.suspicion import suspects as find
 
     classifier, data = _open(model, items, id_column, image_size)
     given = Pairs.read(
@@ -162,8 +162,8 @@ def name(
     json: Json = False,
 ) -> None:
     """Give the learned classes names, after a few items whose class is known."""
-    from likewise.itemfiles import read_items
-    from likewise.naming import name_saved
+    from likewise.items.files import read_items
+    from likewise.runs.naming import name_saved
 
     data = None if items is None else read_items(items, id_column=id_column, size=image_size)
     named = name_saved(model, labels, data, column=column)
@@ -183,9 +183,9 @@ def suggest(
     json: Json = False,
 ) -> None:
     """Say which pairs to ask about next: those whose answers would tell most."""
-    from likewise.asking import suggest as choose
+    from likewise.active.suggestion import suggest as choose
+    from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
-    from likewise.spreadsheets import write_csv
 
     classifier, data = _open(model, items, id_column, image_size)
     given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data))
@@ -204,9 +204,9 @@ def _open(
     model: Path, items: Path, id_column: str | None, image_size: int | None
 ) -> tuple[SimilarityClassifier, ItemFile]:
     """The classifier and the items to ask it about; images come in the size it was fitted to."""
-    from likewise.itemfiles import read_items
+    from likewise.items.files import read_items
     from likewise.runs import model_folder
-    from likewise.storage import load
+    from likewise.serialization import load
 
     classifier = load(model_folder(model))
     shape = classifier.item_shape_

@@ -114,7 +114,7 @@ def export(
 ) -> None:
     """Take a model elsewhere; each export is checked against the original before it is kept."""
     from likewise import export as exporting
-    from likewise.itemfiles import read_items
+    from likewise.items.files import read_items
 
     if onnx is None and torch is None and tables is None:
         raise InputError("say what to export: --onnx FILE, --torch FILE or --tables FOLDER.")

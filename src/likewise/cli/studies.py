@@ -32,7 +32,7 @@ def demo(
     """Learn handwritten digits from noisy same-or-different judgements, by every method."""
     import torch
 
-    from likewise.demo import run_demo
+    from likewise.experiments.demo import run_demo
 
     torch.set_num_threads(1)  # products this small take longer on two cores than on one
     outcome = run_demo(out, noise=noise, seed=seed, report=say)
@@ -110,7 +110,7 @@ def bench(
     """Measure speed as ratios within one run; `make bench` runs the other benchmarks."""
     import torch
 
-    from likewise.bench import append_run, bench_gpu
+    from likewise.experiments.bench import append_run, bench_gpu
 
     if not gpu:
         raise InputError("say what to measure: --gpu (the CPU benchmarks are run by make bench).")

@@ -9,12 +9,12 @@ from likewise.datasets.cifar import load_cifar10, load_cifar10n, load_cifar100
 from likewise.datasets.clothing1m import load_clothing1m
 from likewise.datasets.dataset import Dataset, data_root
 from likewise.datasets.digits import load_digits
-from likewise.datasets.folder import read_images
 from likewise.datasets.food101 import load_food101
 from likewise.datasets.mnist import load_mnist
 from likewise.datasets.packed import load_packed
-from likewise.datasets.streaming import ImageStream
 from likewise.errors import InputError
+from likewise.items.folder import read_images
+from likewise.items.streaming import ImageStream
 
 __all__ = ["NAMES", "Dataset", "ImageStream", "load", "load_packed", "read_images"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import read_npz
 from likewise.datasets.dataset import Dataset, check_counts, class_array, find_folder, missing
 from likewise.datasets.safe_pickle import load_arrays
 from likewise.errors import InputError
+from likewise.io.npy import read_npz
 
 PUBLISHED = "Alex Krizhevsky's page The CIFAR-10 dataset"
 PUBLISHED_HUMAN = "the page Learning with Noisy Labels of CIFAR-10N, by Wei, Zhu and others"

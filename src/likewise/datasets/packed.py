@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.arrays import read_npz
 from likewise.datasets.cifar import CIFAR10_CLASSES, find_human_labels, with_human_labels
 from likewise.datasets.dataset import Dataset, class_array
 from likewise.datasets.mnist import load_mnist
 from likewise.errors import InputError
+from likewise.io.npy import read_npz
 
 _CLASSES = {
     "cifar10": CIFAR10_CLASSES,

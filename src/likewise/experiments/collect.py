@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from likewise.atomic import write_text
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.experiments.readme import fill
 from likewise.experiments.store import Result, load_results, read_collected, write_collected
 from likewise.experiments.summary import Summary, summarise
 from likewise.experiments.tables import render
+from likewise.io.atomic import write_text
 
 
 def collect(sources: Sequence[str | Path], results: str | Path) -> list[Summary]:

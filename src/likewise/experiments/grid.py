@@ -16,8 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from likewise.atomic import replacing
-from likewise.checkpoints import Checkpoints, digest_of
 from likewise.datasets import Dataset
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell, plan
@@ -27,7 +25,9 @@ from likewise.experiments.programs import Outcome, chain_program
 from likewise.experiments.provenance import provenance
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import Result, load_result, save_result
-from likewise.lanes import Program, named, run_one, run_together
+from likewise.io.atomic import replacing
+from likewise.training.checkpoints import Checkpoints, digest_of
+from likewise.training.scheduler import Program, interleave, named, run_program
 
 CHECKPOINT_SECONDS = 60.0  # at most so much of a cell's training is lost by a kill
 Chain = list[Cell]
@@ -126,9 +126,9 @@ def run_chains(
     programs = chain_programs(chains, settings, dataset, out, device, lanes, report, checkpoints)
     if lanes == 1:
         for program in programs:
-            run_one(program, checkpoints=checkpoints)
+            run_program(program, checkpoints=checkpoints)
     else:
-        run_together(programs, lanes, checkpoints=checkpoints)
+        interleave(programs, lanes, checkpoints=checkpoints)
 
 
 def chain_programs(

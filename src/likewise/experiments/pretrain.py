@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from likewise.atomic import replacing
 from likewise.datasets import Dataset
 from likewise.errors import InputError
+from likewise.io.atomic import replacing
 from likewise.items import network_shape
-from likewise.model import InputLayer
-from likewise.networks import build_network, embed, last_linear
+from likewise.nn.model import InputLayer
+from likewise.nn.networks import build_network, embed, last_linear
 
 
 @dataclass(frozen=True)

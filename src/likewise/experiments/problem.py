@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from likewise.datasets import Dataset
-from likewise.datasets.lazy import LazyImages
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.experiments.pretrain import load_body
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.streamed import StreamedProblem
 from likewise.items import network_shape
-from likewise.matching import confusion
-from likewise.model import InputLayer, Model
-from likewise.networks import build_network
+from likewise.items.lazy import LazyImages
+from likewise.methods.problem import Problem
+from likewise.metrics import confusion
+from likewise.nn.model import InputLayer, Model
+from likewise.nn.networks import build_network
 from likewise.noise import corrupt_labels, pair_flip, symmetric
-from likewise.objectives import Objective
 from likewise.pairs import Pairs
-from likewise.problem import Problem
-from likewise.recipes import Recipe
-from likewise.training import TrainingRun
+from likewise.training.objectives.pairwise import Objective
+from likewise.training.recipe import Recipe
+from likewise.training.run import TrainingRun
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is trained for a chain of cells, as a program that `likewise.lanes` can run."""
+"""What is trained for a chain of cells, as a program that `likewise.training.scheduler` can run."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.exact_joint import joint_program
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Problems, Truth
 from likewise.experiments.scoring import score
 from likewise.experiments.settings import TableSettings
-from likewise.fitted import Fitted, MethodProgram
-from likewise.fitting import mns_stage2, pairwise_program, starting_point
-from likewise.lanes import Program
-from likewise.problem import Problem
+from likewise.methods.exact_joint import joint_program
+from likewise.methods.pairwise import mns_stage2, pairwise_program, starting_point
+from likewise.methods.problem import Problem
+from likewise.methods.result import FitResult, MethodProgram
+from likewise.training.scheduler import Program
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Outcome:
 
     cell: Cell
     result: dict[str, Any]
-    fitted: Fitted
+    fitted: FitResult
 
 
 def chain_program(
@@ -65,7 +65,7 @@ def _program(
     cell: Cell,
     problem: Problem,
     truth: Truth,
-    before: Fitted | None,
+    before: FitResult | None,
     settings: TableSettings,
 ) -> MethodProgram:
     if cell.method == "joint":
@@ -90,12 +90,12 @@ def is_exchangeable(transition: NDArray[np.float64] | None) -> bool:
     return bool(np.ptp(kept) < 1e-9 and np.ptp(moved) < 1e-9)
 
 
-def _restored(problem: Problem, weights: dict[str, Tensor]) -> Fitted:
+def _restored(problem: Problem, weights: dict[str, Tensor]) -> FitResult:
     """A stage 1 that was trained before, from its weights."""
     model = problem.model().to(problem.device)
     model.load_state_dict(weights)
     model.eval()
-    return Fitted("mcl", model, model, None, [], best_epoch=0, score=0.0)
+    return FitResult("mcl", model, model, None, [], best_epoch=0, score=0.0)
 
 
 def _estimator(cell: Cell, settings: TableSettings) -> str | float | None:

@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 
-from likewise.atomic import write_text
 from likewise.datasets import Dataset, load
 from likewise.datasets.dataset import data_root
-from likewise.devices import choose_device
 from likewise.errors import InputError
 from likewise.experiments.figures import write_figures
 from likewise.experiments.grid import run_table
@@ -19,6 +17,8 @@ from likewise.experiments.settings import TABLES, TableSettings, load_settings
 from likewise.experiments.store import Result, load_results, write_collected
 from likewise.experiments.summary import Summary, summarise
 from likewise.experiments.tables import render
+from likewise.io.atomic import write_text
+from likewise.training.devices import choose_device
 
 TARGETS = (*TABLES, "figures", "all")
 

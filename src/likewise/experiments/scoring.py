@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth
-from likewise.fitted import Fitted
-from likewise.matching import (
+from likewise.methods.problem import Problem
+from likewise.methods.result import FitResult
+from likewise.metrics import (
     best_matching,
     confusion,
     gram_error,
@@ -18,13 +19,12 @@ from likewise.matching import (
     reorder_transition,
     transition_error,
 )
-from likewise.model import logits_of
-from likewise.problem import Problem
+from likewise.nn.model import logits_of
 
 Figures = dict[str, Any]
 
 
-def score(cell: Cell, fitted: Fitted, problem: Problem, truth: Truth) -> Figures:
+def score(cell: Cell, fitted: FitResult, problem: Problem, truth: Truth) -> Figures:
     """Test accuracy of the chosen and the last epoch, classes used, and the errors of T."""
     logits = logits_of(fitted.model, truth.test_items, problem.device)
     predicted = logits.argmax(dim=1).cpu().numpy()

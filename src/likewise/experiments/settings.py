@@ -1,7 +1,7 @@
 """The settings of an experiment: one TOML file a table, read into a checked dataclass.
 
 A file says what is run on what, and in ``[training]`` (KCL, MCL, MNS) and ``[joint]`` how: fields
-of `likewise.recipes.Recipe`, on top of the network's own recipe. ``[own.METHOD]`` changes them for
+of `likewise.training.recipe.Recipe`, on top of the network's own recipe. ``[own.METHOD]`` changes them for
 one method.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
-from likewise.recipes import Recipe, default_recipe
+from likewise.training.recipe import Recipe, default_recipe
 
 METHODS = ("kcl", "mcl", "mns_estimated", "mns_true", "joint")
 METHOD_TITLES = {

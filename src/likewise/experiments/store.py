@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.atomic import write_json, write_text
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
-from likewise.fitted import last_stage
+from likewise.io.atomic import write_json, write_text
+from likewise.methods.result import last_stage
 
 COLUMNS = (
     *("table", "dataset", "network", "noise_kind", "noise", "method", "trial"),

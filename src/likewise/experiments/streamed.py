@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from likewise.batches import EpochPlan
-from likewise.datasets.lazy import LazyImages
-from likewise.datasets.streaming import Batch, ImageStream
 from likewise.errors import InputError
-from likewise.model import InputLayer, Model
-from likewise.networks import build_network, resnet50
-from likewise.objectives import Objective
-from likewise.problem import Problem
-from likewise.recipes import Recipe
-from likewise.training import TrainingRun
+from likewise.items.lazy import LazyImages
+from likewise.items.streaming import Batch, ImageStream
+from likewise.methods.problem import Problem
+from likewise.nn.model import InputLayer, Model
+from likewise.nn.networks import build_network, resnet50
+from likewise.training.batches import EpochPlan
+from likewise.training.objectives.pairwise import Objective
+from likewise.training.recipe import Recipe
+from likewise.training.run import TrainingRun
 
 SCALING_SAMPLE = 512  # images from which the input layer takes mean and deviation
 FORWARD = 256  # images forwarded at once in evaluation
@@ -54,7 +54,7 @@ class StreamedRun(TrainingRun):
         device: torch.device,
         workers: int,
     ) -> None:
-        if recipe.teacher_from is not None:
+        if recipe.mean_teacher_from is not None:
             raise InputError("a teacher looks at each image twice, which streaming does not offer.")
         nothing = torch.empty((len(items), 0, 0, 3), dtype=torch.uint8)  # stands for the images
         super().__init__(

@@ -20,10 +20,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from likewise.errors import InputError
-from likewise.label.desk import Desk
 from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
 from likewise.label.items import Items, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
+from likewise.label.session import LabellingSession
 from likewise.label.store import AnswerConflict, Store
 from likewise.label.suggesting import Suggester
 
@@ -61,7 +61,7 @@ def create_app(
     store = Store(database)
     store.keep_items(items.ids)
     signer = Signer(store.key, token)
-    desk = Desk(items, store, signer, suggester=suggester, show_names=show_names)
+    desk = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
     limits = limits or Limits()
     cookie = f"likewise_{hashlib.sha256(store.key).hexdigest()[:8]}"
     pages = _Pages(desk, items, signer, limits, cookie, question)
@@ -89,7 +89,7 @@ class _Pages:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: LabellingSession,
         items: Items,
         signer: Signer,
         limits: Limits,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from likewise.atomic import replacing
 from likewise.errors import InputError
+from likewise.io.atomic import replacing
+from likewise.io.spreadsheets import write_csv
 from likewise.label.database import read_judgements
-from likewise.spreadsheets import write_csv
 
 
 def export_judgements(path: str | Path, out: str | Path) -> int:

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from likewise.arrays import read_npy
 from likewise.errors import InputError
-from likewise.itemfiles import guess_id, is_headless
+from likewise.io.npy import read_npy
+from likewise.items.files import guess_id, is_headless
 from likewise.label.pictures import SUFFIXES, Picture, PictureCache, encode, encode_file
 
 MAX_ITEMS = 1_000_000

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from likewise.errors import InputError
 
 if TYPE_CHECKING:
-    from likewise.itemfiles import ItemFile
+    from likewise.items.files import ItemFile
 
 COUNT = 500  # suggestions at a time
 NICENESS = 10
@@ -73,7 +73,7 @@ class ModelSuggester:
 
 def choose_pairs(task: dict[str, Any]) -> list[tuple[str, str]]:
     """Fit a classifier to the judgements of a task and let it choose."""
-    from likewise.asking import suggest
+    from likewise.active.suggestion import suggest
     from likewise.classifier import SimilarityClassifier
     from likewise.pairs import Pairs
 
@@ -99,7 +99,7 @@ def choose_pairs(task: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _read_items(path: str | Path, id_column: str | None, image_size: int) -> ItemFile:
-    from likewise.itemfiles import read_items
+    from likewise.items.files import read_items
 
     size = image_size if Path(path).is_dir() else None
     return read_items(path, id_column=id_column, size=size)

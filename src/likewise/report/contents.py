@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
-from likewise.matching import best_matching, confusion
-from likewise.runfiles import read_json
+from likewise.metrics import best_matching, confusion
 from likewise.runs import Run
+from likewise.runs.files import read_json
 
 Columns = dict[str, list[Any]]
 LONGEST_NAME = 120
@@ -108,7 +108,7 @@ def shorten(name: str) -> str:
 def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Contents:
     """Everything a report shows, checked to fit together.
 
-    ``truth`` is a file of labels (`likewise.labelfiles`), or one true class for each of the
+    ``truth`` is a file of labels (`likewise.items.labels`), or one true class for each of the
     run's items (or for each of the shown ones); None takes the truth that was saved with the run.
     """
     posterior = np.asarray(run.posterior, np.float32)
@@ -143,7 +143,7 @@ def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Cont
 
 def read_truth(path: Path, run: Run, n_items: int) -> NDArray[np.str_]:
     """(n,) the true classes of the run's shown items, from a file of labels."""
-    from likewise.labelfiles import read_label_file
+    from likewise.items.labels import read_label_file
 
     ids, labels = read_label_file(path)
     if ids is None:

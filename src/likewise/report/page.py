@@ -10,9 +10,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from likewise import __version__
-from likewise.atomic import write_text
+from likewise._version import __version__
 from likewise.errors import InputError
+from likewise.io.atomic import write_text
 from likewise.report import figures, findings, tables
 from likewise.report.colours import class_colours, heat_rules
 from likewise.report.contents import Contents, read_contents, shorten
@@ -126,7 +126,7 @@ def context(contents: Contents, folder: str | Path | None = None) -> dict[str, A
         "people_left_out": left_out,
         "histogram": figures.reliability_histogram(contents.annotators),
         "curves": figures.learning_curves(contents.history, contents.metrics.get("best_epoch")),
-        "forerun": any("forerunner" in str(row.get("method")) for row in contents.history),
+        "forerun": any("teacher" in str(row.get("method")) for row in contents.history),
         "calibration": figures.calibration_chart(contents.calibration),
         "cards": cards,
         "named": not all(name.startswith("class ") for name in contents.class_names),

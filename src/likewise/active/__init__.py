@@ -1,0 +1,1 @@
+"""Which pair to ask next, and which answer to ask again."""

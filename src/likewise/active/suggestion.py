@@ -1,0 +1,273 @@
+"""Which pairs to ask about next: those whose answer is expected to say most.
+
+Not the most informative ones alone: no item is named in more than a few of them, and as far as
+little is known yet, chance has its share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.active.information import (
+    class_entropy,
+    imagine,
+    information,
+    same_table,
+    tables_of_people,
+)
+from likewise.errors import InputError
+from likewise.inference.belief_propagation import infer
+from likewise.inference.fit import JointResult
+from likewise.inference.graph import Graph
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import Channel, ExactChannel
+from likewise.pairs import Pairs, as_pairs
+
+if TYPE_CHECKING:
+    from likewise.classifier import SimilarityClassifier
+
+FloatMatrix = NDArray[np.float64]
+Positions = NDArray[np.int64]
+DOUBT = 0.05  # of g, shared out evenly: a network is surer of items it was trained on than right
+LIKELY_CLASSES = 3
+PARTNERS = 4  # of each likely class, for every item
+PARTS = 4  # of a batch, between which answers are imagined
+
+
+def suggest(
+    model: SimilarityClassifier | JointResult,
+    X: ArrayLike,
+    pairs: Pairs | Any,
+    n: int,
+    *,
+    candidates: ArrayLike | None = None,
+    annotators: ArrayLike | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> NDArray[np.int64]:
+    """(n, 2) pairs of items to ask about next, the most informative first.
+
+    ``candidates`` (K, 2): choose among these pairs only, as `choose` does (which says which of them
+    were taken); by default among all that were not judged yet. ``annotators`` (K,): who would
+    answer each candidate. No item is named in more than a few pairs: answers about one item soon
+    repeat themselves. Fewer than ``n`` come back where there are no more.
+    """
+    if candidates is not None:
+        taken = choose(
+            model, X, pairs, n, candidates, annotators=annotators, random_state=random_state
+        )
+        return np.asarray(candidates, np.int64)[taken]
+    if annotators is not None:
+        raise InputError("annotators say who would answer each candidate: give candidates too.")
+    rng = np.random.default_rng(random_state)
+    known = _known(model, X, pairs, n)
+    pool = _likely_pairs(known.belief, known.pairs, n, rng)
+    table = same_table(known.channel, known.belief.shape[1])
+    chosen = pool[_most_telling(known, pool, table, None, n, rng)]
+    at_random = _unjudged(rng.integers(0, len(known.belief), (2 * n, 2)), known.pairs)
+    return _fill(chosen, at_random[rng.permutation(len(at_random))], n)
+
+
+def choose(
+    model: SimilarityClassifier | JointResult,
+    X: ArrayLike,
+    pairs: Pairs | Any,
+    n: int,
+    candidates: ArrayLike,
+    *,
+    annotators: ArrayLike | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Positions:
+    """(n,) positions of the questions among ``candidates`` (K, 2) to ask next, most telling first.
+
+    ``annotators`` (K,): names, as in ``pairs``, of who would answer each; the same pair may be
+    offered to several. Questions go to people who have shown that they look.
+    """
+    rng = np.random.default_rng(random_state)
+    known = _known(model, X, pairs, n)
+    pool = _given(candidates, len(known.belief))
+    table, who = same_table(known.channel, known.belief.shape[1]), None
+    if annotators is not None:
+        table = tables_of_people(known.belief, known.pairs, known.channel)
+        who = _positions_of(annotators, known.pairs, len(pool))
+    chosen = _most_telling(known, pool, table, who, n, rng)
+    rest = np.setdiff1d(np.arange(len(pool)), chosen)
+    return np.concatenate([chosen, rng.permutation(rest)])[:n]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The judgements so far, and what is believed (N, C) after them."""
+
+    pairs: Pairs
+    belief: FloatMatrix
+    channel: Channel
+
+
+def _known(
+    model: SimilarityClassifier | JointResult, X: ArrayLike, pairs: Pairs | Any, n: int
+) -> _Known:
+    if n < 1:
+        raise InputError(f"ask for at least one pair, not {n}.")
+    listed = _about(as_pairs(pairs).explicit(), len(np.asarray(X)))
+    return _Known(listed, *current_belief(model, X, listed))
+
+
+def _most_telling(
+    known: _Known,
+    pool: NDArray[np.int64],
+    p_same: FloatMatrix,
+    who: Positions | None,
+    n: int,
+    rng: np.random.Generator,
+) -> Positions:
+    """Positions in ``pool`` of the most informative pairs: ``n``, less the share of chance.
+
+    A few at a time, with answers imagined in between: what was asked need not be asked again.
+    """
+    n_items, n_classes = known.belief.shape
+    exact = isinstance(known.channel, ExactChannel)
+    # What exact answers have joined is one thing to learn about.
+    group = known.pairs.components().astype(np.int64) if exact else np.arange(n_items)
+    first = np.unique(group, return_index=True)[1]
+    reach = _reach(group, pool) if exact else np.ones(len(pool))
+    # As far as next to nothing is known, chance asks better than a model that is mostly wrong.
+    unknown = float(class_entropy(known.belief).mean() / np.log(n_classes))
+    wanted = n - int(n * unknown)
+    belief, chosen = known.belief, np.zeros(0, np.int64)
+    for part in range(1, PARTS + 1):
+        value = reach * information(belief, pool, p_same, who) + 1e-9 * rng.random(len(pool))
+        value[chosen] = -np.inf
+        order = np.argsort(-value, kind="stable")[: len(pool) - len(chosen)]
+        new = order[_spread(pool[order], wanted * part // PARTS - len(chosen), n_items)]
+        chosen = np.concatenate([chosen, new])
+        asked_by = None if who is None else who[new]
+        belief = imagine(belief[first], group[pool[new]], p_same, asked_by, rng)[group]
+    return chosen
+
+
+def _positions_of(annotators: ArrayLike, pairs: Pairs, n_candidates: int) -> Positions:
+    """(K,) position of each person among those of ``pairs``; one past the last for a stranger."""
+    asked = np.asarray(annotators).astype(str)
+    if asked.shape != (n_candidates,):
+        raise InputError(
+            f"annotators must name one person a candidate, shape ({n_candidates},), but have "
+            f"shape {asked.shape}."
+        )
+    names = [] if pairs.annotator_names is None else pairs.annotator_names.tolist()
+    code = {str(name): position for position, name in enumerate(names)}
+    return np.array([code.get(name, len(names)) for name in asked.tolist()], np.int64)
+
+
+def _about(pairs: Pairs, n_items: int) -> Pairs:
+    """The same judgements, of ``n_items`` items: the last ones may not have been judged yet."""
+    if pairs.n_items > n_items:
+        raise InputError(
+            f"a judgement names item {pairs.n_items - 1}, but there are only {n_items} items."
+        )
+    return Pairs(
+        pairs.left,
+        pairs.right,
+        pairs.same,
+        pairs.annotator,
+        pairs.weight,
+        annotator_names=pairs.annotator_names,
+        n_items=n_items,
+    )
+
+
+def current_belief(
+    model: SimilarityClassifier | JointResult, X: ArrayLike, pairs: Pairs
+) -> tuple[FloatMatrix, Channel]:
+    """(N, C) what is believed of each perceived class, and the channel behind it."""
+    if isinstance(model, JointResult):
+        return model.posterior.astype(np.float64), model.channel
+    g = np.asarray(model.predict_proba(X), np.float64)
+    n_classes = g.shape[1]
+    g = (1 - DOUBT) * g + DOUBT / n_classes
+    transition = model.transition_ if model.transition_ is not None else np.eye(n_classes)
+    channel: Channel = model.channel_ if model.channel_ is not None else ExactChannel()
+    graph = Graph.from_pairs(pairs)
+    known = 0 if pairs.annotator_names is None else len(pairs.annotator_names)
+    if isinstance(channel, AnnotatorChannel) and channel.n_annotators != known:
+        return g @ transition, channel  # other people than the channel knows: the network alone
+    log_f = torch.from_numpy(np.log(g @ transition)).float()
+    return infer(log_f, graph, channel, iterations=30).belief.double().numpy(), channel
+
+
+def _likely_pairs(
+    belief: FloatMatrix, pairs: Pairs, n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Pairs of an uncertain item with sure ones of its likely classes."""
+    n_classes = belief.shape[1]
+    uncertain = np.argsort(-class_entropy(belief), kind="stable")[: max(4 * n, 200)]
+    likely = np.argsort(-belief[uncertain], axis=1)[:, : min(LIKELY_CLASSES, n_classes)]
+    best = belief.argmax(axis=1)
+    sure_of = [_surest(belief, best, k) for k in range(n_classes)]
+    found = []
+    for column in likely.T:
+        for _ in range(PARTNERS):
+            partner = np.array([rng.choice(sure_of[k]) for k in column])
+            found.append(np.stack([uncertain, partner], axis=1))
+    return _unjudged(np.concatenate(found), pairs)
+
+
+def _unjudged(pool: NDArray[Any], pairs: Pairs) -> NDArray[np.int64]:
+    """The distinct pairs of ``pool`` (K, 2) that nobody has judged, smaller index first."""
+    n_items = pairs.n_items
+    ends = np.sort(pool, axis=1).astype(np.int64)
+    judged = np.sort(np.stack([pairs.left, pairs.right]).astype(np.int64), axis=0)
+    code = np.unique(ends[:, 0] * n_items + ends[:, 1])
+    code = np.setdiff1d(code, judged[0] * n_items + judged[1])
+    left, right = code // n_items, code % n_items
+    return np.asarray(np.stack([left, right], axis=1)[left != right], np.int64)
+
+
+def _reach(group: NDArray[Any], pool: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(K,) how many items an exact answer is about: what "same" has joined moves as one."""
+    size = np.bincount(group)[group][pool].astype(np.float64)  # (K, 2)
+    return np.asarray(size.min(axis=1) + np.log(size.max(axis=1)))
+
+
+def _fill(chosen: NDArray[np.int64], rest: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """``chosen``, then as many others as are lacking."""
+    both = np.concatenate([chosen, rest])
+    _, first = np.unique(both, axis=0, return_index=True)
+    return both[np.sort(first)][:n]
+
+
+def _surest(belief: FloatMatrix, best: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The surer half of the items of class ``k``; where it has none, those nearest to it."""
+    members = np.flatnonzero(best == k)
+    if len(members) == 0:
+        members = np.argsort(-belief[:, k], kind="stable")[:2]
+    order = np.argsort(-belief[members, k], kind="stable")
+    return np.asarray(members[order][: max(len(members) // 2, 1)], np.int64)
+
+
+def _given(candidates: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    pool = np.asarray(candidates)
+    if pool.ndim != 2 or pool.shape[1] != 2:
+        raise InputError(f"candidates must be pairs, shape (K, 2), but have shape {pool.shape}.")
+    if len(pool) and (pool.min() < 0 or pool.max() >= n_items):
+        raise InputError(f"candidates must name items from 0 to {n_items - 1}.")
+    return pool.astype(np.int64)
+
+
+def _spread(pool: NDArray[np.int64], n: int, n_items: int) -> Positions:
+    """Positions of the first ``n`` pairs in which no item comes too often."""
+    limit = max(2, int(np.ceil(6 * n / n_items)))
+    seen = np.zeros(n_items, np.int64)
+    chosen: list[int] = []
+    for position, (i, j) in enumerate(pool):
+        if len(chosen) == n:
+            break
+        if max(seen[i], seen[j]) < limit:
+            seen[i] += 1
+            seen[j] += 1
+            chosen.append(position)
+    return np.array(chosen, np.int64)

@@ -1,0 +1,286 @@
+"""Inference of the perceived classes z on the judgement graph.
+
+Given log f (N, C), a channel and judgements: the posterior of every z_i, and the evidence
+log P(judgements | f, channel).
+
+- *exact* channel: items joined by "same" are merged, which is exact; "different" between merged
+  nodes goes by messages.
+- *belief propagation* (``bp``), damped: exact on trees; its evidence is Bethe's. A message needs
+  O(C) where the channel has two rates, O(C²) otherwise; memory 2 M C floats.
+- *mean field* (``mean_field``): memory N C floats and one sparse product an iteration, for graphs
+  so large that messages do not fit, or so dense that they no longer matter.
+
+Contradictory or repeated judgements and isolated items need no special case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.inference.fields import BLOCK, MessageSums, field_operator
+from likewise.inference.graph import Contraction, Graph, contract
+from likewise.nn.cpu_kernels import softmax
+from likewise.noise.channels import Channel, ExactChannel, RateChannel
+from likewise.pairs.edges import chunks
+
+Method = Literal["auto", "bp", "mean_field"]
+
+MAX_MESSAGE_FLOATS = 60_000_000  # beyond 3 million judgements of 10 classes: mean field
+DENSE_DEGREE = 250  # judgements an item beyond which leaving one out changes nothing
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What the judgements and the prior say of each z_i.
+
+    ``log_belief`` (N, C), normalised; ``evidence`` log P(judgements) (Bethe, or a mean-field
+    bound); ``to_left``, ``to_right`` (M, C) log messages, None without belief propagation.
+    """
+
+    log_belief: Tensor
+    evidence: float
+    iterations: int
+    converged: bool
+    to_left: Tensor | None = None
+    to_right: Tensor | None = None
+
+    @property
+    def belief(self) -> Tensor:
+        """(N, C) probabilities."""
+        return self.log_belief.exp()
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """How long and how boldly to iterate, and from where."""
+
+    iterations: int
+    damping: float
+    tolerance: float
+    start: Posterior | None
+
+
+def infer(
+    log_prior: Tensor,
+    graph: Graph,
+    channel: Channel,
+    *,
+    method: Method = "auto",
+    iterations: int = 50,
+    damping: float = 0.3,
+    tolerance: float = 1e-4,
+    start: Posterior | None = None,
+) -> Posterior:
+    """Posterior of z under ``log_prior`` (N, C), the judgements and the channel.
+
+    Stops when beliefs change by less than ``tolerance`` on average. ``start`` warm-starts from an
+    earlier posterior of the same graph.
+    """
+    schedule = _Schedule(iterations, damping, tolerance, start)
+    if isinstance(channel, ExactChannel):
+        return _infer_contracted(log_prior, contract(graph), channel, schedule)
+    if method == "auto":
+        method = choose_method(graph, log_prior.shape[1])
+    solve = _belief_propagation if method == "bp" else _mean_field
+    return solve(log_prior, graph, channel, schedule)
+
+
+def choose_method(graph: Graph, n_classes: int) -> Method:
+    """Messages where they fit in memory and leaving one edge out can matter."""
+    fits = 2 * len(graph) * n_classes <= MAX_MESSAGE_FLOATS
+    sparse_enough = 2 * len(graph) <= DENSE_DEGREE * max(graph.n_items, 1)
+    return "bp" if fits and sparse_enough else "mean_field"
+
+
+def edge_statistics(
+    posterior: Posterior, graph: Graph, channel: Channel, n_groups: int | None = None
+) -> Tensor:
+    """Expected counts of (equal, different) (G, 2), or of class pairs (G, C, C), by group."""
+    table = channel.log_table().to(posterior.log_belief)
+    counts = torch.zeros_like(table)
+    for part in graph.chunks():
+        annotator = None if graph.annotator is None else graph.annotator[part]
+        group = channel.groups(graph.same[part], annotator)
+        joint = _edge_posterior(posterior, graph, channel, part, table)
+        if graph.weight is not None:
+            joint = joint * graph.weight[part].view(-1, *(1,) * (joint.ndim - 1))
+        counts.index_add_(0, group, joint)
+    return counts.double().cpu()
+
+
+def equal_probability(posterior: Posterior, graph: Graph, channel: Channel) -> Tensor:
+    """(M,) P(z_i = z_j | all judgements) of every judgement of the graph that was inferred on."""
+    if isinstance(channel, ExactChannel):
+        return graph.same.to(posterior.log_belief.dtype)
+    table = channel.log_table().to(posterior.log_belief)
+    parts = []
+    for part in graph.chunks():
+        joint = _edge_posterior(posterior, graph, channel, part, table)
+        parts.append(joint[:, 0] if channel.two_rate else joint.diagonal(dim1=1, dim2=2).sum(1))
+    return torch.cat(parts) if parts else torch.zeros(0)
+
+
+def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Tensor:
+    """(M,) log P(answer) of judgements *not* used to form ``belief`` (N, C): held-out scoring."""
+    table = channel.log_table().to(belief)
+    parts = []
+    for part in graph.chunks():
+        left, right = belief[graph.left[part]], belief[graph.right[part]]
+        rows = graph.edge_log_table(channel, part, table).exp()
+        if channel.two_rate:
+            equal = (left * right).sum(1)
+            likelihood = rows[:, 1] + (rows[:, 0] - rows[:, 1]) * equal
+        else:
+            likelihood = torch.einsum("ma,mab,mb->m", left, rows, right)
+        parts.append(torch.log(likelihood.clamp_min(TINY)))
+    return torch.cat(parts) if parts else torch.zeros(0)
+
+
+# -- belief propagation -------------------------------------------------------------------------
+
+
+def _belief_propagation(
+    log_prior: Tensor, graph: Graph, channel: Channel, schedule: _Schedule
+) -> Posterior:
+    start = schedule.start
+    likelihood = graph.edge_likelihoods(channel, log_prior)
+    shape = (len(graph), log_prior.shape[1])
+    if start is not None and start.to_left is not None and start.to_left.shape == shape:
+        assert start.to_right is not None
+        to_left, to_right = start.to_left.clone(), start.to_right.clone()
+    else:
+        to_left, to_right = log_prior.new_zeros(shape), log_prior.new_zeros(shape)
+    add_up = MessageSums(graph)
+    total = add_up(to_left, to_right, log_prior)
+    belief = softmax(total)
+    converged, done = False, 0
+    for done in range(1, schedule.iterations + 1):
+        keep = 0.0 if done == 1 and start is None else schedule.damping
+        for part in graph.chunks():
+            rows = likelihood[part]
+            from_left, from_right = _cavities(total, graph, to_left, to_right, part)
+            to_right[part] = keep * to_right[part] + (1 - keep) * _message(from_left, rows)
+            rows = rows if channel.two_rate else rows.mT
+            to_left[part] = keep * to_left[part] + (1 - keep) * _message(from_right, rows)
+        total = add_up(to_left, to_right, log_prior)
+        updated = softmax(total)
+        change = float((updated - belief).abs().sum(1).mean()) if len(belief) else 0.0
+        belief = updated
+        if change < schedule.tolerance:
+            converged = True
+            break
+    evidence = _bethe(total, graph, to_left, to_right)
+    log_belief = torch.log_softmax(total, dim=1)
+    return Posterior(log_belief, evidence, done, converged, to_left, to_right)
+
+
+def _cavities(
+    total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor, part: slice
+) -> tuple[Tensor, Tensor]:
+    """What each end of an edge believes without that edge: two (m, C) probabilities."""
+    from_left = softmax(total.index_select(0, graph.left[part]) - to_left[part])
+    from_right = softmax(total.index_select(0, graph.right[part]) - to_right[part])
+    return from_left, from_right
+
+
+def _message(cavity: Tensor, likelihood: Tensor) -> Tensor:
+    """log sum_a cavity(a) P(answer | a, b): (m, C) from (m, C) and (m, 2) or (m, C, C)."""
+    if likelihood.ndim == 2:
+        equal, different = likelihood[:, :1], likelihood[:, 1:]
+        return torch.log((different + (equal - different) * cavity).clamp_min(TINY))
+    return torch.log(torch.bmm(cavity.unsqueeze(1), likelihood).squeeze(1).clamp_min(TINY))
+
+
+def _bethe(total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor) -> float:
+    """Bethe's log evidence: sum of log Z_i less sum of log Z_ij (exact on trees)."""
+    evidence = float(torch.logsumexp(total, dim=1).double().sum())
+    for part in graph.chunks():
+        from_left, _ = _cavities(total, graph, to_left, to_right, part)
+        overlap = (from_left * to_left[part].exp()).sum(1)
+        evidence -= float(torch.log(overlap.clamp_min(TINY)).double().sum())
+    return evidence
+
+
+def _edge_posterior(
+    posterior: Posterior, graph: Graph, channel: Channel, part: slice, table: Tensor
+) -> Tensor:
+    """(m, 2) P(equal), P(different), or (m, C, C) joint posterior, of the edges in ``part``."""
+    if posterior.to_left is None or posterior.to_right is None:
+        left = posterior.log_belief[graph.left[part]].exp()
+        right = posterior.log_belief[graph.right[part]].exp()
+        rows = torch.ones((), dtype=left.dtype, device=left.device)
+    else:
+        total = posterior.log_belief
+        left, right = _cavities(total, graph, posterior.to_left, posterior.to_right, part)
+        rows = graph.edge_log_table(channel, part, table).exp()
+    if channel.two_rate:
+        equal = (left * right).sum(1).clamp(0, 1)
+        joint = torch.stack([equal, 1 - equal], dim=1) * rows
+    else:
+        joint = left.unsqueeze(2) * right.unsqueeze(1) * rows
+    norm = joint.flatten(1).sum(1).clamp_min(TINY)
+    return joint / norm.view(-1, *(1,) * (joint.ndim - 1))
+
+
+# -- mean field ---------------------------------------------------------------------------------
+
+
+def _mean_field(
+    log_prior: Tensor, graph: Graph, channel: Channel, schedule: _Schedule
+) -> Posterior:
+    operator = field_operator(graph, channel, log_prior)
+    start = log_prior if schedule.start is None else schedule.start.log_belief
+    belief, updated = torch.empty_like(log_prior), torch.empty_like(log_prior)
+    for items in chunks(len(belief), BLOCK):
+        belief[items] = softmax(start[items])
+    converged, done = False, 0
+    while done < schedule.iterations and not converged:
+        done += 1
+        change = 0.0
+        for items, field in operator.blocks(belief):
+            updated[items] = softmax(field.add_(log_prior[items]))
+            change += float((updated[items] - belief[items]).abs().sum())
+        converged = change < schedule.tolerance * max(len(belief), 1)
+        if converged:
+            belief = updated
+        else:
+            belief.mul_(schedule.damping).add_(updated, alpha=1 - schedule.damping)
+    log_belief = torch.empty_like(belief)
+    # The mean-field lower bound of the log evidence.
+    evidence = operator.expected_log_likelihood(belief)
+    for items in chunks(len(belief), BLOCK):
+        q, log_q = belief[items], log_belief[items]
+        torch.log(q.clamp_min(TINY), out=log_q)
+        evidence += float((q * (log_prior[items] - log_q)).sum(1).double().sum())
+    return Posterior(log_belief, evidence, done, converged)
+
+
+# -- the exact channel --------------------------------------------------------------------------
+
+
+def _infer_contracted(
+    log_prior: Tensor,
+    merged: Contraction,
+    channel: ExactChannel,
+    schedule: _Schedule,
+) -> Posterior:
+    nodes = log_prior.new_zeros(merged.graph.n_items, log_prior.shape[1])
+    nodes.index_add_(0, merged.component, log_prior)
+    apart = RateChannel(1 - channel.slip, channel.slip)
+    found = infer(
+        nodes,
+        merged.graph,
+        apart,
+        iterations=schedule.iterations,
+        damping=schedule.damping,
+        tolerance=schedule.tolerance,
+    )
+    evidence = found.evidence + merged.contradictions * float(np.log(channel.slip))
+    log_belief = found.log_belief[merged.component]
+    return Posterior(log_belief, evidence, found.iterations, found.converged)

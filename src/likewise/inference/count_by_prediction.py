@@ -1,0 +1,149 @@
+"""How many classes: as many as foretell best the judgements that a fit has not seen.
+
+Too few classes call alike what people tell apart, too many call different what people call the
+same; both cost likelihood. Features help to see classes long before the judgements alone do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from likewise.inference.belief_propagation import answer_log_likelihood
+from likewise.inference.em import Options, first_targets, run_em
+from likewise.inference.gaussian import Features, GaussianHead
+from likewise.inference.graph import Graph
+from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
+from likewise.inference.start_selection import from_clusters
+from likewise.inference.starts import spectral_start
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import Channel, RateChannel
+from likewise.pairs import Pairs
+from likewise.pairs.rates import moment_rates
+
+HELD_OUT = 0.2
+FEWEST, MOST = 1_000, 200_000  # judgements that can tell, and that take seconds a number
+LADDER = (2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 48, 60)
+WITHOUT_GAIN = 2  # steps of the ladder, beyond which no more are tried
+STIFFNESS = 0.5
+PART = 0.2  # of what a class brought that is too little for one more
+
+Scorer = Callable[[int], Tensor]
+
+
+def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
+    """Whether features (N, d) and judgements are such that several fits take seconds each."""
+    small = items.ndim == 2 and len(items) <= MAX_GAUSSIAN_ITEMS
+    return small and not pairs.is_complete and FEWEST <= len(pairs) <= MOST
+
+
+def count_by_prediction(
+    items: NDArray[Any], pairs: Pairs, at_least: int, rng: np.random.Generator
+) -> tuple[int, dict[str, Any]] | None:
+    """``(number of classes, evidence)``: held-out log-likelihood a judgement of each number tried.
+
+    `simplest` says which is taken. Numbers up to ``at_least`` are tried in any case. None where
+    no item differs from another.
+    """
+    held = rng.random(len(pairs)) < HELD_OUT
+    problem = make_problem(
+        *(items, pairs.select(~held), 2, None, "estimate", rng, "cpu", Options(rounds=5))
+    )
+    unseen = Graph.from_pairs(pairs.select(held))
+    features = problem.features or Features.of(problem.items)
+    if features is None:
+        return None
+    seeing = replace(problem, features=features)
+    tried = search(lambda n_classes: _score(seeing, unseen, n_classes), at_least, len(items) // 5)
+    count = simplest(tried)
+    shown = {str(number): round(float(tried[number].mean()), 4) for number in sorted(tried)}
+    return count, {"rule": "held-out judgements", "log_likelihood": shown}
+
+
+def search(score: Scorer, at_least: int, at_most: int) -> dict[int, Tensor]:
+    """Scores (m,) of the numbers worth trying: up a ladder, then step by step around the best."""
+    tried = {1: score(1)}  # to know what the second class brings
+    waited = 0
+    for number in (n for n in LADDER if n <= max(at_most, 2)):
+        tried[number] = score(number)
+        waited = 0 if _best(tried) == number else waited + 1
+        if waited >= WITHOUT_GAIN and number >= at_least:
+            break
+    while True:
+        best = _best(tried)
+        near = [n for n in (best - 1, best + 1) if 2 <= n <= at_most and n not in tried]
+        if not near:
+            break
+        tried |= {number: score(number) for number in near}
+    while (below := simplest(tried) - 1) not in tried:
+        tried[below] = score(below)
+    return tried
+
+
+def simplest(tried: dict[int, Tensor]) -> int:
+    """The smallest number, from 2, beyond which there is little left to gain.
+
+    Little is one standard error, or a small part of what the last class brought: many numbers were
+    tried, and classes that do not exist can still take up what makes single items special.
+    """
+    mean = {number: float(scores.mean()) for number, scores in tried.items()}
+    best = _best(tried)
+    for below, number in pairwise(sorted(tried)):
+        loss = tried[best] - tried[number]
+        error = float(loss.std()) / len(loss) ** 0.5
+        brought = (mean[number] - mean[below]) / (number - below)
+        if float(loss.mean()) <= max(error, PART * brought):
+            return number
+    return max(best, 2)
+
+
+def _best(tried: dict[int, Tensor]) -> int:
+    return max(tried, key=lambda number: float(tried[number].mean()))
+
+
+def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
+    """(m,) log-likelihood of each unseen judgement by the better of two short fits."""
+    if n_classes == 1:
+        return _usual(problem.graph, unseen)
+    features = problem.features
+    assert features is not None
+    problem = replace(problem, n_classes=n_classes)
+    moments = moment_rates(problem.pairs, n_classes, problem.rng)
+    channel: Channel = RateChannel(moments.a, moments.b)
+    if problem.n_annotators > 1:
+        channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
+    seed = int(problem.rng.integers(2**31))
+    posterior, by_graph = spectral_start(problem.graph, channel, n_classes, seed, rounds=8)
+    starts = [(posterior.belief, by_graph), from_clusters(problem, channel)]
+    head = GaussianHead(features, 1.0, STIFFNESS)
+    states = [
+        run_em(
+            problem.graph,
+            head,
+            found,
+            first_targets(belief),
+            problem.options,
+            problem.generator,
+        )
+        for belief, found in starts
+    ]
+    best = max(states, key=lambda state: state.evidence)
+    with torch.no_grad():
+        return answer_log_likelihood(best.targets.perceived, unseen, best.channel).double()
+
+
+def _usual(seen: Graph, unseen: Graph) -> Tensor:
+    """(m,) log-likelihood where there is but one class: everybody answers as ever."""
+    person = torch.zeros_like(seen.left) if seen.annotator is None else seen.annotator
+    asked = torch.zeros_like(unseen.left) if unseen.annotator is None else unseen.annotator
+    count = int(max(person.max(), asked.max())) + 1
+    same = torch.bincount(person, seen.same.double(), count) + seen.same.double().mean()
+    rate = (same / (torch.bincount(person, minlength=count) + 1)).clamp(1e-3, 1 - 1e-3)[asked]
+    return torch.where(unseen.same, rate, 1 - rate).log()

@@ -1,0 +1,197 @@
+"""`fit_joint`: from items and judgements to a classifier, by what the judgements say together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+
+from likewise.errors import InputError
+from likewise.inference.annotator_table import annotator_table
+from likewise.inference.channel_selection import (
+    ENOUGH_TESTS,
+    candidates,
+    compare_channels,
+    redundant,
+    with_confusions,
+)
+from likewise.inference.cross_fitting import Head, log_perceived
+from likewise.inference.em import Options, State
+from likewise.inference.graph import contract
+from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
+from likewise.inference.start_selection import Start, fit_exact, fit_from_starts, select_starts
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
+from likewise.pairs import Pairs
+from likewise.pairs.rates import moment_rates
+from likewise.training.replay_cache import ReplayCache
+
+Noise = Literal["auto", "class", "judgement", "both", "annotator", "confusion"]
+NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
+FEW_FLIPS = 0.03
+
+
+@dataclass(frozen=True)
+class JointResult:
+    """What `fit_joint` found.
+
+    ``module``: items to (n, C) logits of g; ``transition`` (C, C); ``channel``; ``posterior``
+    (N, C) of z and ``classes`` (N, C) of y; ``annotators``: a table by columns, most reliable
+    first; ``history``: a row a round; ``choice``: which noise model, and why; ``evidence``: the
+    figures behind it.
+    """
+
+    module: nn.Module
+    transition: NDArray[np.float64]
+    channel: Channel
+    posterior: NDArray[np.float32]
+    classes: NDArray[np.float32]
+    annotators: dict[str, list[Any]]
+    history: list[dict[str, Any]]
+    choice: str
+    evidence: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """EM's last state, the head that led there, and why this noise model."""
+
+    state: State
+    head: Head
+    choice: str
+    evidence: dict[str, float] = field(default_factory=dict)
+
+
+def fit_joint(
+    X: ArrayLike,
+    pairs: Pairs,
+    n_classes: int,
+    *,
+    network: str | nn.Module | None = None,
+    noise: Noise = "auto",
+    transition: str | ArrayLike | None = "estimate",
+    random_state: int | np.random.Generator | None = None,
+    device: str | torch.device = "cpu",
+    options: Options | None = None,
+    replay_cache: ReplayCache | None = None,
+) -> JointResult:
+    """Fit a classifier to judgements by their joint likelihood; nothing but them is used.
+
+    ``transition``: "estimate", a (C, C) array, or None for no class flips. ``noise="auto"``
+    chooses the channel by consistency and by held-out judgement likelihood, and says why. With a
+    ``journal``, a fit that was cut short goes on.
+    """
+    if noise not in NOISES:
+        raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
+    if noise == "annotator" and pairs.annotator_names is None:
+        raise InputError("noise='annotator' needs judgements with an annotator column.")
+    names = pairs.annotator_names
+    complete = pairs.is_complete and noise in ("auto", "class")
+    if complete:  # consistent as it is, a few of its judgements say as much as all
+        pairs, noise = spanning(pairs), "class"
+    rng = np.random.default_rng(random_state)
+    problem = make_problem(
+        *(X, pairs, n_classes, network, transition, rng, device, options or Options()), replay_cache
+    )
+    fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
+    state = fit.state
+    module = fit.head.finish(state.targets, state.temperature, problem.generator)
+    table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
+    return JointResult(
+        module,
+        state.transition.cpu().numpy(),
+        state.channel,
+        state.targets.perceived.cpu().numpy(),
+        state.targets.classes.cpu().numpy(),
+        table,
+        state.history,
+        "class: all pairs were judged, and no judgement contradicts" if complete else fit.choice,
+        fit.evidence | {"evidence": state.evidence},
+    )
+
+
+def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
+    """The noise model that was asked for."""
+    why = f"{kind}: as asked"
+    if kind == "class":
+        return _Fit(*fit_exact(problem), why)
+    if kind == "judgement" and problem.options.transition is None:
+        problem = problem.with_transition(nearly_identity(problem.n_classes))
+    wide = kind in ("annotator", "confusion")
+    starts = _begin(problem, by_annotator=kind == "annotator", confusions=wide)
+    if kind == "confusion":
+        starts = [(belief, with_confusions(found, problem.n_classes)) for belief, found in starts]
+    return _Fit(*fit_from_starts(problem, starts), why)
+
+
+def _begin(problem: JointProblem, by_annotator: bool, confusions: bool = True) -> list[Start]:
+    moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
+    channel: Channel = RateChannel(moments.a, moments.b)
+    if by_annotator:
+        channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
+    return select_starts(problem, channel, confusions)
+
+
+def _fit_auto(problem: JointProblem) -> _Fit:
+    """Exact where nothing contradicts; else the channel that predicts held-out judgements best."""
+    merged = contract(problem.graph)
+    tests = redundant(merged, problem.graph)
+    counts = {"redundant": float(tests), "contradictions": float(merged.contradictions)}
+    if merged.contradictions == 0 and tests >= ENOUGH_TESTS:
+        why = f"class: none of {tests:,} redundant judgements contradicts the others"
+        return _Fit(*fit_exact(problem), why, counts)
+    starts = _begin(problem, by_annotator=problem.n_annotators > 1)
+    state, head = fit_from_starts(problem, starts)
+    if merged.contradictions == 0:  # too few tests to tell: both ways, and compare
+        exact = _Fit(*fit_exact(problem), "", counts)
+        slipping = state.posterior.evidence
+        if exact.state.evidence > slipping:
+            why = f"class: evidence {exact.state.evidence:.1f}, {slipping:.1f} with slips"
+            return replace(exact, choice=why)
+    return _fit_best_channel(problem, starts, state, head, counts)
+
+
+def _fit_best_channel(
+    problem: JointProblem, starts: list[Start], state: State, head: Head, counts: dict[str, float]
+) -> _Fit:
+    """Compare channels under the first fit's f; where another one wins, fit again with it."""
+    options = candidates(
+        problem.graph, _as_rates(state.channel), problem.n_classes, problem.n_annotators
+    )
+    log_f = log_perceived(state.log_g, state.transition)
+    best = compare_channels(log_f, problem.graph, options, problem.generator)
+    if _kind(best.channel) != _kind(state.channel):
+        guesses = [belief for belief, _ in starts]
+        if problem.features is None:
+            guesses = [state.targets.perceived]
+        state, head = fit_from_starts(problem, [(guess, best.channel) for guess in guesses])
+    flips = 1 - float(state.transition.diagonal().mean())
+    scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
+    name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen
+    why = f"{name}: held-out log-likelihood a judgement: {scores}; class flips {flips:.2f}"
+    held_out = {f"held_out_{name}": value for name, value in best.log_likelihood.items()}
+    return _Fit(state, head, why, held_out | counts)
+
+
+def _as_rates(channel: Channel) -> RateChannel:
+    """The two overall rates of any channel."""
+    if isinstance(channel, RateChannel):
+        return channel
+    if isinstance(channel, AnnotatorChannel):
+        a, b = channel.rates().mean(0).tolist()
+        return RateChannel(a, b)
+    if isinstance(channel, ConfusionChannel):
+        same = channel.p_same.diagonal().mean()
+        different = (channel.p_same.sum() - channel.p_same.trace()) / (
+            channel.p_same.numel() - len(channel.p_same)
+        )
+        return RateChannel(float(same), float(different))
+    return RateChannel()
+
+
+def _kind(channel: Channel) -> tuple[type, bool]:
+    return type(channel), channel.two_rate

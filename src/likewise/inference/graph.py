@@ -1,0 +1,145 @@
+"""Judgements as tensors on a device: what inference of the perceived classes runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from likewise.noise.channels import Channel
+from likewise.pairs import Pairs
+from likewise.pairs.edges import chunks
+
+# Edges handled at once: temporaries that stay in the cache; on a GPU some tens of MB.
+CHUNK, GPU_CHUNK = 1 << 16, 1 << 19
+# Likelihood tables of single edges are kept between iterations up to this many floats.
+MAX_CACHED_FLOATS = 60_000_000
+
+
+@dataclass(frozen=True)
+class Graph:
+    """``left``, ``right``, ``same`` (M,); ``annotator`` codes and ``weight`` (M,) or None."""
+
+    left: Tensor
+    right: Tensor
+    same: Tensor
+    n_items: int
+    annotator: Tensor | None = None
+    weight: Tensor | None = None
+
+    @classmethod
+    def from_pairs(cls, pairs: Pairs, device: torch.device | str = "cpu") -> Graph:
+        """The judgements of ``pairs``; on the CPU they share its memory."""
+        listed = pairs.explicit()
+
+        def tensor(values: np.ndarray | None) -> Tensor | None:
+            return None if values is None else torch.from_numpy(values).to(device)
+
+        return cls(
+            torch.from_numpy(listed.left).to(device),
+            torch.from_numpy(listed.right).to(device),
+            torch.from_numpy(listed.same).to(device),
+            listed.n_items,
+            tensor(listed.annotator),
+            tensor(listed.weight),
+        )
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def device(self) -> torch.device:
+        return self.left.device
+
+    def chunks(self) -> Iterator[slice]:
+        """Slices that cover the judgements."""
+        return chunks(len(self), CHUNK if self.device.type == "cpu" else GPU_CHUNK)
+
+    def select(self, keep: Tensor) -> Graph:
+        """The judgements at ``keep``: a mask or positions (M',)."""
+        return Graph(
+            self.left[keep],
+            self.right[keep],
+            self.same[keep],
+            self.n_items,
+            None if self.annotator is None else self.annotator[keep],
+            None if self.weight is None else self.weight[keep],
+        )
+
+    def edge_likelihoods(self, channel: Channel, like: Tensor) -> EdgeLikelihoods:
+        """P(answer | z_i, z_j) of every judgement, chunk by chunk, in the dtype of ``like``."""
+        return EdgeLikelihoods(self, channel, channel.log_table().to(like))
+
+    def edge_log_table(self, channel: Channel, part: slice, table: Tensor) -> Tensor:
+        """(m, 2) or (m, C, C) log likelihood of the answers in ``part``, weights included."""
+        annotator = None if self.annotator is None else self.annotator[part]
+        rows = table.index_select(0, channel.groups(self.same[part], annotator))
+        if self.weight is None:
+            return rows
+        return rows * self.weight[part].view(-1, *(1,) * (rows.ndim - 1))
+
+
+class EdgeLikelihoods:
+    """P(answer | z_i, z_j) by chunk: (m, 2) or (m, C, C); kept where small, else made anew."""
+
+    def __init__(self, graph: Graph, channel: Channel, table: Tensor) -> None:
+        self._graph, self._channel, self._table = graph, channel, table
+        size = len(graph) * table[:1].numel()
+        self._kept: dict[int, Tensor] | None = {} if size <= MAX_CACHED_FLOATS else None
+
+    def __getitem__(self, part: slice) -> Tensor:
+        if self._kept is not None and part.start in self._kept:
+            return self._kept[part.start]
+        rows = self._graph.edge_log_table(self._channel, part, self._table).exp()
+        if self._kept is not None:
+            self._kept[part.start] = rows
+        return rows
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """Items joined by "same" as one node: exact inference under an exact channel.
+
+    ``component`` (N,) the node of each item; ``graph`` the distinct "different" judgements between
+    nodes; ``contradictions`` how many "different" judgements fell inside a node.
+    """
+
+    component: Tensor
+    graph: Graph
+    contradictions: int
+
+    @property
+    def sizes(self) -> Tensor:
+        """(nodes,) number of items of each node."""
+        return torch.bincount(self.component, minlength=self.graph.n_items)
+
+
+def contract(graph: Graph) -> Contraction:
+    """Merge what "same" joins; keep each "different" between two merged nodes once."""
+    left, right = graph.left.cpu().numpy(), graph.right.cpu().numpy()
+    same = graph.same.cpu().numpy()
+    if graph.weight is not None:  # weight 0 is no judgement at all
+        counts = graph.weight.cpu().numpy() > 0
+        left, right, same = left[counts], right[counts], same[counts]
+    links = sparse.coo_array(
+        (np.ones(int(same.sum()), np.int8), (left[same], right[same])),
+        shape=(graph.n_items, graph.n_items),
+    )
+    n_nodes, ids = connected_components(links, directed=False)
+    ends = np.sort(np.stack([ids[left[~same]], ids[right[~same]]]).astype(np.int64), axis=0)
+    inside = ends[0] == ends[1]
+    codes = np.unique(ends[0, ~inside] * n_nodes + ends[1, ~inside])
+    device = graph.device
+    contracted = Graph(
+        torch.from_numpy(codes // n_nodes).to(device),
+        torch.from_numpy(codes % n_nodes).to(device),
+        torch.zeros(len(codes), dtype=torch.bool, device=device),
+        n_nodes,
+    )
+    component = torch.from_numpy(ids.astype(np.int64)).to(device)
+    return Contraction(component, contracted, int(inside.sum()))

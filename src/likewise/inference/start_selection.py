@@ -1,0 +1,186 @@
+"""Which start to try, and EM from the one, and the head, of the highest evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from likewise.inference.belief_propagation import Posterior, edge_statistics, infer
+from likewise.inference.channel_selection import confusable, with_confusions
+from likewise.inference.cross_fitting import Head
+from likewise.inference.em import Options, State, first_targets, run_em
+from likewise.inference.graph import contract
+from likewise.inference.problem import JointProblem
+from likewise.inference.starts import (
+    HINT,
+    MAX_SPECTRAL_ITEMS,
+    component_start,
+    pairwise_start,
+    spectral_embedding,
+    spectral_start,
+)
+from likewise.noise.channels import Channel, ExactChannel
+
+TRIAL_ROUNDS = 2
+GAUSSIAN_ROUNDS = 20  # cheap, and slow to settle
+FEW_JUDGEMENTS = 200_000
+
+StartFunction = Callable[[JointProblem, Channel], tuple[Tensor, Channel]]
+Start = tuple[Tensor, Channel]
+
+
+def fit_exact(problem: JointProblem) -> tuple[State, Head]:
+    """EM under an exact channel, from the largest groups that "different" holds apart."""
+    label = component_start(contract(problem.graph), problem.n_classes)
+    named = label >= 0
+    shape = (problem.graph.n_items, problem.n_classes)
+    guess = torch.full(shape, 1 / problem.n_classes, device=label.device)
+    guess[named] = torch.eye(problem.n_classes, device=label.device)[label[named]]
+    start = first_targets(guess, named.float())
+    # A network, always: Gaussians would have to know the classes that no group names yet.
+    head = problem.network_head()
+    state = run_em(problem.graph, head, ExactChannel(), start, problem.options, problem.generator)
+    return state, head
+
+
+def select_starts(problem: JointProblem, channel: Channel, confusions: bool = True) -> list[Start]:
+    """First posteriors of z (N, C), each with the channel refitted to it, worth going on from.
+
+    With Gaussian heads a channel is widened by particular confusions, unless these are unwanted.
+    """
+    starts = [start(problem, channel) for start in promising_starts(problem)]
+    if problem.features is not None:  # rounds are cheap: judge the starts by where they lead
+        return [_settle(problem, *one, confusions) for one in starts]
+    if len(starts) > 1:
+        trial = replace(problem.options, rounds=TRIAL_ROUNDS)
+        states = [_em(problem, problem.network_head(), one, trial) for one in starts]
+        best = max(states, key=lambda state: state.evidence)
+        starts = [(best.targets.perceived, best.channel)]
+    return starts
+
+
+def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, Head]:
+    """EM with each head from each first guess; the one of highest joint evidence."""
+    return max(every_fit(problem, starts), key=lambda fit: fit[0].evidence)
+
+
+def every_fit(problem: JointProblem, starts: list[Start]) -> list[tuple[State, Head]]:
+    """EM from each first guess (outer) with each head, and from where a stiffer head led to."""
+    options = problem.options
+    if problem.features is not None:
+        options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
+    heads = problem.heads([belief for belief, _ in starts])
+    fits: list[tuple[State, Head]] = []
+    for one in starts:
+        state: State | None = None
+        for head in heads:
+            fits.append((_em(problem, head, one, options), head))
+            if state is not None:  # a flexible head may refine what it would not have found
+                fits.append((_go_on(problem, head, state, options), head))
+            state = fits[-1][0]
+    return fits
+
+
+def _settle(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Start:
+    """What becomes of a guess once the judgements speak alone.
+
+    People may then confuse some classes more than others; clusters of the features that nobody
+    sees fade.
+    """
+    if confusions and confusable(problem.graph, problem.n_classes):
+        channel = with_confusions(channel, problem.n_classes)
+    posterior = Posterior(torch.log(belief.clamp_min(1e-6)), 0.0, 0, False)
+    channel = channel.update(edge_statistics(posterior, problem.graph, channel))
+    flat = torch.zeros_like(belief)
+    posterior = infer(HINT * posterior.log_belief, problem.graph, channel, iterations=20)
+    for _ in range(10):
+        posterior = infer(flat, problem.graph, channel, iterations=10, start=posterior)
+        channel = channel.update(edge_statistics(posterior, problem.graph, channel))
+    return posterior.belief, channel
+
+
+def promising_starts(problem: JointProblem) -> list[StartFunction]:
+    """The graph alone where its spectrum stands out, the features where it does not, or both."""
+    graph, wanted = problem.graph, problem.n_classes - 1
+    by_features = from_network if problem.features is None else from_clusters
+    if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
+        return [by_features]
+    if problem.features is not None:
+        return [from_graph, from_clusters]
+    share = problem.pairs.n_same / len(problem.pairs)
+    edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
+    values, _ = spectral_embedding(graph, wanted)
+    if values[-1] > 1.2 * edge:
+        return [from_graph]
+    if (values > edge).sum() < wanted / 2:
+        return [by_features]
+    return [from_graph, by_features]
+
+
+def from_graph(problem: JointProblem, channel: Channel) -> Start:
+    """The judgements alone."""
+    seed = int(problem.rng.integers(2**31))
+    rounds = 25 if len(problem.graph) <= FEW_JUDGEMENTS and problem.features is not None else 5
+    posterior, channel = spectral_start(
+        problem.graph, channel, problem.n_classes, seed, rounds=rounds
+    )
+    return posterior.belief, channel
+
+
+def from_network(problem: JointProblem, channel: Channel) -> Start:
+    """A network trained on single judgements."""
+    log_g, channel = pairwise_start(
+        problem.graph,
+        problem.items,
+        problem.build,
+        channel,
+        problem.n_classes,
+        problem.generator,
+        problem.options.start_steps,
+    )
+    return infer(log_g, problem.graph, channel, iterations=30).belief, channel
+
+
+def from_clusters(problem: JointProblem, channel: Channel) -> Start:
+    """k-means of rich features: the last resort, where the judgements are too few."""
+    assert problem.features is not None
+    seed = int(problem.rng.integers(2**31))
+    points = problem.features.points.cpu().numpy()
+    labels = KMeans(problem.n_classes, n_init=10, random_state=seed).fit(points).labels_
+    eye = torch.eye(problem.n_classes, device=problem.graph.device)
+    log_f = torch.log(0.8 * eye + 0.2 / problem.n_classes)[torch.from_numpy(labels).long()]
+    posterior = Posterior(log_f, 0.0, 0, False)
+    for _ in range(5):
+        channel = channel.update(edge_statistics(posterior, problem.graph, channel))
+        posterior = infer(log_f, problem.graph, channel, iterations=10)
+    return posterior.belief, channel
+
+
+def _em(problem: JointProblem, head: Head, starts: Start, options: Options) -> State:
+    perceived, channel = starts
+    return run_em(
+        problem.graph,
+        head,
+        channel,
+        first_targets(perceived),
+        options,
+        problem.generator,
+    )
+
+
+def _go_on(problem: JointProblem, head: Head, state: State, options: Options) -> State:
+    """EM with another head from where one has led."""
+    return run_em(
+        problem.graph,
+        head,
+        state.channel,
+        state.targets,
+        options,
+        problem.generator,
+        state.transition,
+    )

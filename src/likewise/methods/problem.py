@@ -1,0 +1,140 @@
+"""What every method starts from: items, judgements, a network, and the split of the items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from likewise.errors import InputError
+from likewise.items import Items, Selection, network_shape
+from likewise.nn.model import InputLayer, Model, check_outputs
+from likewise.nn.networks import build_network, default_network
+from likewise.pairs import Pairs
+from likewise.training.distributed import current_process_group
+from likewise.training.objectives.pairwise import Objective
+from likewise.training.recipe import Recipe, default_recipe
+from likewise.training.run import TrainingRun
+
+# The exact joint objective needs nearly every item in one of the C largest components.
+COVERAGE = 0.9
+LARGEST_COPY = 2**31  # bytes of a memory map that are copied to memory rather than read by batch
+STARTS_APART = 100_003  # between the seeds of several starts, so that no two fits share them
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What every method starts from; the split into training and held-out items is made once."""
+
+    items: NDArray[Any]
+    pairs: Pairs
+    n_classes: int
+    network: str | nn.Module | None = None
+    recipe: Recipe | dict[str, Any] | None = None
+    held_out: float = 0.1
+    seed: int = 0
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    # The items on the device already, where many problems share them.
+    resident: Tensor | None = None
+
+    @cached_property
+    def parts(self) -> tuple[NDArray[Any], NDArray[Any], Pairs, Pairs]:
+        """(train items, held-out items, judgements among each)."""
+        return self.pairs.split(self.held_out, np.random.default_rng([self.seed, 1]))
+
+    @cached_property
+    def components(self) -> NDArray[np.int32]:
+        """(N,) perceived classes where judgements are consistent: the C largest, else -1."""
+        ids = self.pairs.components()
+        sizes = np.bincount(ids)
+        largest = np.argsort(-sizes, kind="stable")[: self.n_classes]
+        largest = largest[sizes[largest] > 1]
+        number = np.full(len(sizes), -1, np.int32)
+        number[np.sort(largest)] = np.arange(len(largest))
+        return number[ids]
+
+    @property
+    def network_name(self) -> str | None:
+        """The network's name, None where it is a module of the user's."""
+        if isinstance(self.network, nn.Module):
+            return None
+        return self.network or default_network(network_shape(self.items))
+
+    def recipe_for(self, joint: bool) -> Recipe:
+        """The recipe given; the network's own for this kind of objective, changed as asked."""
+        if isinstance(self.recipe, Recipe):
+            return self.recipe
+        return default_recipe(self.network_name, joint).with_(**(self.recipe or {}))
+
+    def seed_of(self, start: int) -> int:
+        """The seed of one of several starts; the first has the problem's own."""
+        return self.seed + STARTS_APART * start
+
+    def model(self, start: int = 0) -> Model:
+        """A fresh model, scaled to the training items; another one for every ``start``."""
+        shape = network_shape(self.items)
+        network = build_network(self.network, shape, self.n_classes, self.seed_of(start))
+        model = Model(InputLayer.fit(self.items, self.parts[0]), network)
+        if isinstance(self.network, nn.Module):
+            check_outputs(model, self.items, self.n_classes)
+        return model
+
+    def run(
+        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
+    ) -> TrainingRun:
+        """A run over the training items; another order of batches for every ``start``."""
+        train, held, _, _ = self.parts
+        return TrainingRun(
+            model or self.model(),
+            self.take(train),
+            self.take(held),
+            objective,
+            recipe,
+            seed=self.seed_of(start),
+            device=self.device,
+            process_group=current_process_group(),
+        )
+
+    def take(self, index: NDArray[Any]) -> Items:
+        """Some items: from the device where they are there already, else a copy, or, of a memory
+        map too large for that, a selection that is read as it is needed."""
+        if self.resident is not None:
+            return self.resident[torch.from_numpy(index).to(self.resident.device)]
+        if isinstance(self.items, np.memmap) and self.items.nbytes > LARGEST_COPY:
+            return Selection(self.items, index)
+        chosen: Items = self.items[index]
+        return chosen
+
+
+def is_exact(problem: Problem) -> tuple[bool, str]:
+    """Whether the judgements allow the exact joint objective, and why (not), in a few words."""
+    if not problem.pairs.is_consistent():
+        return False, "some judgements contradict each other"
+    coverage = float((problem.components >= 0).mean())
+    if coverage < COVERAGE:
+        return (
+            False,
+            f"the {problem.n_classes} largest groups cover only {coverage:.0%} of the items",
+        )
+    return True, f"the judgements are consistent and cover {coverage:.0%} of the items"
+
+
+def check_judgements(pairs: Pairs, which: str) -> None:
+    """Refuse judgements from which nothing can be learned."""
+    if len(pairs) == 0:
+        raise InputError(
+            f"there is no judgement among the {which} items; give more judgements or change "
+            "held_out."
+        )
+    same = pairs.n_same
+    if which != "held-out" and same in (0, len(pairs)):
+        kind = "same" if same else "different"
+        raise InputError(
+            f"all {len(pairs)} judgements among the {which} items say {kind!r}; both kinds are "
+            "needed."
+        )

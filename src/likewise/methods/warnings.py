@@ -1,0 +1,97 @@
+"""What a person should know before trusting a fitted classifier, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.methods.result import FitResult, last_stage
+from likewise.pairs import Pairs
+
+MAX_JUDGED = 200_000  # judgements that an AUC is taken over
+INFORMATIVE = 0.02  # an AUC must be so far above one half, beyond what chance explains
+
+
+def fit_warnings(
+    fitted: FitResult, probabilities: NDArray[Any], held: NDArray[Any], pairs: Pairs
+) -> list[str]:
+    """Sentences about dead classes, training that went nowhere, judgements that say nothing.
+
+    ``probabilities`` (N, C) are those of all items that ``pairs`` are about, ``held`` (h,) the
+    items held out of training.
+    """
+    found = [*_dead_classes(probabilities), *_training(fitted)]
+    left, right, same = _unseen(pairs, held, np.random.default_rng(0))
+    area, error = judged_area(probabilities, left, right, same)
+    if area is not None and area < 0.5 + max(INFORMATIVE, 2 * error):
+        found.append(
+            f"judgements that training did not see are ranked no better than by chance (AUC "
+            f"{area:.2f}): either they carry no information about these items, or nothing was "
+            "learned; check that the items stand in the order that the judgements number them in."
+        )
+    return found
+
+
+def judged_area(
+    probabilities: NDArray[Any], left: NDArray[Any], right: NDArray[Any], same: NDArray[np.bool_]
+) -> tuple[float | None, float]:
+    """The AUC of P(same) for the answers, and its standard error; None without both answers."""
+    n_same, n_different = int(same.sum()), int((~same).sum())
+    if not n_same or not n_different:
+        return None, 0.0
+    from scipy.stats import rankdata
+
+    p = np.einsum("mc,mc->m", probabilities[left], probabilities[right])
+    process_group = rankdata(p)
+    area = (process_group[same].sum() - n_same * (n_same + 1) / 2) / (n_same * n_different)
+    # Under no information. Judgements of an item hang together: no more count than there are items.
+    few = min(n_same, n_different, len(probabilities))
+    return float(area), float(np.sqrt(1 / (6 * few)))
+
+
+def _unseen(
+    pairs: Pairs, held: NDArray[Any], rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    """Left, right, answers of at most `MAX_JUDGED` judgements that name a held-out item."""
+    if pairs.is_complete:
+        ids = pairs.components()
+        left = rng.choice(held, MAX_JUDGED)
+        right = rng.integers(len(ids), size=MAX_JUDGED)
+        apart = left != right
+        left, right = left[apart], right[apart]
+        return left, right, ids[left] == ids[right]
+    is_held = np.zeros(pairs.n_items, bool)
+    is_held[held] = True
+    chosen = np.flatnonzero(is_held[pairs.left] | is_held[pairs.right])
+    if len(chosen) > MAX_JUDGED:
+        chosen = rng.choice(chosen, MAX_JUDGED, replace=False)
+    return pairs.left[chosen], pairs.right[chosen], pairs.same[chosen]
+
+
+def _dead_classes(probabilities: NDArray[Any]) -> list[str]:
+    n_classes = probabilities.shape[1]
+    dead = n_classes - len(np.unique(probabilities.argmax(axis=1)))
+    if not dead:
+        return []
+    return [
+        f"{dead} of {n_classes} classes are never predicted for the items given; fewer classes, "
+        "more judgements or method='joint' may help."
+    ]
+
+
+def _training(fitted: FitResult) -> list[str]:
+    found = []
+    if fitted.best_epoch == 0 and len(last_stage(fitted.history)) > 5:
+        found.append(
+            "the held-out judgements were never explained better than after the first epoch, whose "
+            "weights were kept; a lower learning rate or more judgements may help."
+        )
+    skipped = int(sum(row.get("skipped") or 0 for row in fitted.history))
+    if skipped:
+        found.append(
+            f"{skipped} batches were skipped, because their loss or gradient was not finite; a "
+            "lower learning rate or items on a smaller scale would use them."
+        )
+    return found

@@ -1,0 +1,253 @@
+"""What judgements say about themselves, before any model: balance, contradictions, triangles."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.pairs import edges
+from likewise.pairs.container import Pairs
+from likewise.pairs.triangles import (
+    PairIndex,
+    Triangles,
+    complete_triangles,
+    count_triangles,
+    rates_from_triangles,
+)
+
+# Below this many closed triangles their shares are too uncertain to solve for rates.
+MIN_TRIANGLES = 100
+# Beyond this many judgements the classes are not counted: it would take longer than all else.
+MAX_TO_COUNT = 1_000_000
+LARGEST = 10
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The kind of noise that the judgements suggest.
+
+    ``kind`` is "exact" (no judgement contradicts the others: at most whole items were mistaken),
+    "judgement" (single judgements were flipped), or "unknown" (nothing could have contradicted).
+    ``miss`` = P(different | same) and ``false_alarm`` = P(same | different) are estimated for
+    ``n_classes`` balanced classes where flipped judgements are seen and triangles are enough;
+    ``counted`` says that the number of classes, too, is an estimate.
+    """
+
+    kind: str
+    miss: float | None = None
+    false_alarm: float | None = None
+    n_classes: int | None = None
+    counted: bool = False
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a set of judgements looks like; its repr is a readable table.
+
+    Attributes
+    ----------
+    items, items_judged : int
+        Items there are, and items with at least one judgement.
+    judgements, same, different, dropped : int
+        Judgements, by answer, and rows without an answer that were left out.
+    annotators : int
+        People, 0 where judgements do not say who gave them.
+    judgements_per_item : (least, median, most)
+    repeats : int
+        Judgements about a pair that was judged before.
+    contradictions : int
+        Pairs that were called both "same" and "different".
+    components : int
+        Groups of two or more items linked by "same" judgements.
+    largest_components : list of int
+        Their sizes, at most ten.
+    unlinked : int
+        Items without a "same" judgement.
+    inside : int
+        "different" judgements between two items of one group: each contradicts a chain of "same".
+    loops : int
+        Judgements that could have contradicted: both items already linked by others.
+    triangles : Triangles
+    noise : Noise
+    """
+
+    items: int
+    items_judged: int
+    judgements: int
+    same: int
+    different: int
+    dropped: int
+    annotators: int
+    judgements_per_item: tuple[float, float, float]
+    repeats: int
+    contradictions: int
+    components: int
+    largest_components: list[int]
+    unlinked: int
+    inside: int
+    loops: int
+    triangles: Triangles
+    noise: Noise
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: what the judgements suggest."""
+        return _verdict(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON can hold it."""
+        content = asdict(self)
+        content["judgements_per_item"] = list(self.judgements_per_item)
+        content["triangles"]["transitivity"] = self.triangles.transitivity
+        return content | {"verdict": self.verdict}
+
+    def __repr__(self) -> str:
+        rows = _rows(self)
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def describe(
+    pairs: Pairs, n_classes: int | None = None, random_state: int | np.random.Generator | None = 0
+) -> Description:
+    """Describe judgements. ``n_classes``, where it is known, sharpens the guess at the noise.
+
+    Otherwise it is counted from the judgements, if they are not too many. On large sets triangles
+    are sampled (seeded by ``random_state``); all other counts are exact.
+    """
+    if pairs.is_complete:
+        return _describe_complete(pairs)
+    degree = edges.degrees(pairs.left, pairs.right, pairs.n_items)
+    ids = pairs.components()
+    sizes = np.bincount(ids) if len(ids) else np.empty(0, np.int64)
+    inside = edges.count_inside(ids, pairs.left, pairs.right, ~pairs.same)
+    loops = pairs.n_same - (pairs.n_items - len(sizes)) + inside
+    del ids
+    index = PairIndex(pairs.left, pairs.right, pairs.same, pairs.n_items)
+    distinct, contradictions = index.count()
+    rng = np.random.default_rng(random_state)
+    triangles = count_triangles(pairs.left, pairs.right, index, degree, rng)
+    return Description(
+        **_counts(pairs, sizes),
+        items_judged=int(np.count_nonzero(degree)),
+        judgements_per_item=_spread(degree),
+        repeats=len(pairs) - distinct,
+        contradictions=contradictions,
+        inside=inside,
+        loops=loops,
+        triangles=triangles,
+        noise=_noise(pairs, inside, loops, triangles, n_classes),
+    )
+
+
+def _describe_complete(pairs: Pairs) -> Description:
+    """From the partition alone: a list of all pairs could be billions long."""
+    ids = pairs.components()
+    sizes = np.bincount(ids)
+    others = float(pairs.n_items - 1)
+    loops = pairs.n_same - (pairs.n_items - len(sizes))
+    return Description(
+        **_counts(pairs, sizes),
+        items_judged=pairs.n_items,
+        judgements_per_item=(others, others, others),
+        repeats=0,
+        contradictions=0,
+        inside=0,
+        loops=loops,
+        triangles=complete_triangles(ids),
+        noise=Noise("exact", n_classes=len(sizes)) if loops else Noise("unknown"),
+    )
+
+
+def _counts(pairs: Pairs, sizes: NDArray[np.int64]) -> dict[str, Any]:
+    linked = np.sort(sizes[sizes > 1])[::-1]
+    same = pairs.n_same
+    return {
+        "items": pairs.n_items,
+        "judgements": len(pairs),
+        "same": same,
+        "different": len(pairs) - same,
+        "dropped": pairs.dropped,
+        "annotators": 0 if pairs.annotator_names is None else len(pairs.annotator_names),
+        "components": len(linked),
+        "largest_components": [int(size) for size in linked[:LARGEST]],
+        "unlinked": int(np.count_nonzero(sizes == 1)),
+    }
+
+
+def _spread(degree: NDArray[np.int64]) -> tuple[float, float, float]:
+    if not len(degree):
+        return 0.0, 0.0, 0.0
+    return float(degree.min()), float(np.median(degree)), float(degree.max())
+
+
+def _noise(
+    pairs: Pairs, inside: int, loops: int, triangles: Triangles, n_classes: int | None
+) -> Noise:
+    if inside == 0:
+        return Noise("exact" if loops > 0 else "unknown", n_classes=n_classes)
+    counted = n_classes is None
+    if triangles.closed < MIN_TRIANGLES or (counted and len(pairs) > MAX_TO_COUNT):
+        return Noise("judgement", n_classes=n_classes)
+    if n_classes is None:
+        from likewise.inference.n_classes import (
+            count_classes,
+        )  # needs torch, which takes a while to load
+
+        n_classes, _ = count_classes(pairs)
+    three = triangles.three_same / triangles.closed
+    miss, false_alarm = rates_from_triangles(pairs.n_same / len(pairs), three, max(n_classes, 2))
+    return Noise("judgement", miss, false_alarm, n_classes, counted)
+
+
+def _verdict(d: Description) -> str:
+    if d.judgements == 0:
+        return "There is no judgement."
+    if d.same == 0 or d.different == 0:
+        only = "same" if d.same else "different"
+        return f'Every answer is "{only}": nothing can be learned from one kind of answer.'
+    if d.noise.kind == "unknown":
+        return "Too sparse to tell the noise: no judgement is about items that others already link."
+    if d.noise.kind == "exact":
+        return (
+            f'Consistent: none of {d.loops:,} judgements that could contradict a chain of "same" '
+            "does, as if every item were taken for one class by everybody."
+        )
+    text = (
+        f'Inconsistent: {d.inside:,} of {d.different:,} "different" answers contradict a chain of '
+        '"same", so single judgements were flipped'
+    )
+    if d.noise.miss is None or d.noise.false_alarm is None:
+        return f"{text}."
+    what = "as counted from the judgements" if d.noise.counted else "of equal size"
+    return (
+        f'{text}: about {d.noise.miss:.0%} of "same" pairs and {d.noise.false_alarm:.0%} of '
+        f'"different" ones, taking {d.noise.n_classes} classes {what}.'
+    )
+
+
+def _rows(d: Description) -> list[tuple[str, str]]:
+    total = max(d.judgements, 1)
+    least, median, most = d.judgements_per_item
+    sizes = ", ".join(f"{size:,}" for size in d.largest_components)
+    kind = "triangles sampled" if d.triangles.sampled else "triangles"
+    third = d.triangles.transitivity
+    several = d.triangles.two_same + d.triangles.three_same
+    return [
+        ("items", f"{d.items:,} ({d.items_judged:,} judged)"),
+        ("judgements", f"{d.judgements:,}" + (f", {d.dropped:,} dropped" if d.dropped else "")),
+        ("same", f"{d.same:,} ({d.same / total:.1%})"),
+        ("different", f"{d.different:,} ({d.different / total:.1%})"),
+        ("annotators", f"{d.annotators:,}" if d.annotators else "not given"),
+        ("an item has", f"{least:g} to {most:g} judgements, median {median:g}"),
+        ("repeats", f"{d.repeats:,}, pairs with both answers {d.contradictions:,}"),
+        ("linked groups", f"{d.components:,}" + (f", largest {sizes}" if sizes else "")),
+        ("not linked", f"{d.unlinked:,} items"),
+        ('"different" inside', f"{d.inside:,} of {d.loops:,} judgements that could contradict"),
+        (kind, f"{d.triangles.closed:,.0f}, with two same sides {several:,.0f}"),
+        ("third side same", "unknown" if third is None else f"{third:.1%}"),
+        ("verdict", d.verdict),
+    ]

@@ -1,0 +1,158 @@
+"""Judgements in JSON: dedupe's training file, Label Studio's export, plain records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from likewise.errors import InputError
+from likewise.io.tables import RecordTable
+from likewise.pairs.container import Pairs
+from likewise.pairs.formats.long import ColumnNames, Items, read_long
+
+
+def load_json(path: Path) -> Any:
+    """The content of a JSON file."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
+        raise InputError(f"{path.name} is not valid JSON: {error}.") from error
+
+
+def json_format(path: Path, content: Any) -> str:
+    """Which tool wrote this content."""
+    if isinstance(content, dict) and ("distinct" in content or "match" in content):
+        return "dedupe"
+    if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
+        return "label-studio" if any("annotations" in row for row in content) else "pairs"
+    raise InputError(
+        f"{path.name} is JSON, but neither dedupe's training file (distinct, match), nor Label "
+        "Studio's export (annotations), nor a list of records with left, right and same."
+    )
+
+
+def read_dedupe(path: Path, content: Any, items: Items, item: str | None) -> Pairs:
+    """dedupe's training pairs: ``{"distinct": [pair, ...], "match": [pair, ...]}``.
+
+    A record is named by its field ``item``, else by ``id`` where every record has one, else by
+    its whole content (JSON with sorted keys).
+    """
+    for field in ("distinct", "match"):
+        _require(path.name, content, field, list)
+    found = [
+        (*_dedupe_pair(path, field, k, entry), field == "match")
+        for field in ("distinct", "match")
+        for k, entry in enumerate(content[field])
+    ]
+    own = item or _common_id([record for left, right, _ in found for record in (left, right)])
+    rows = [
+        {"left": _name(path, left, own), "right": _name(path, right, own), "same": int(same)}
+        for left, right, same in found
+    ]
+    return read_long(RecordTable(path, rows, "pair"), ColumnNames(), items)
+
+
+def read_label_studio(path: Path, tasks: Any, names: ColumnNames, items: Items) -> Pairs:
+    """Label Studio's JSON export of a task with two items and one Choices control.
+
+    The items are the task's two data fields, or those named by ``left`` and ``right``; where a
+    task has several Choices, ``same`` names the one that counts. A skipped task is no answer.
+    """
+    if not isinstance(tasks, list):
+        raise InputError(f"{path.name} is not Label Studio's export: it is not a list of tasks.")
+    rows = [
+        {"left": left, "right": right, "same": answer, "annotator": person}
+        for k, task in enumerate(tasks)
+        for left, right, answer, person in _task_judgements(path, k, task, names)
+    ]
+    if not rows:
+        raise InputError(f"{path.name} holds no annotation: label some tasks and export again.")
+    return read_long(RecordTable(path, rows, "annotation"), ColumnNames(), items)
+
+
+def _dedupe_pair(path: Path, field: str, k: int, entry: Any) -> tuple[Any, Any]:
+    """The two records of a pair; dedupe writes tuples as ``{"__class__", "__value__"}``."""
+    pair = entry.get("__value__") if isinstance(entry, dict) else entry
+    if not isinstance(pair, list) or len(pair) != 2:
+        raise InputError(f"{path.name}, {field} {k}: a pair must hold two records.")
+    return pair[0], pair[1]
+
+
+def _common_id(records: list[Any]) -> str | None:
+    return "id" if records and all(isinstance(r, dict) and "id" in r for r in records) else None
+
+
+def _name(path: Path, record: Any, own: str | None) -> str:
+    if own is None:
+        return json.dumps(record, sort_keys=True, ensure_ascii=False)
+    if not isinstance(record, dict) or own not in record:
+        there = ", ".join(record) if isinstance(record, dict) else "none"
+        raise InputError(f"{path.name}: a record lacks the field {own}; it has {there}.")
+    return str(record[own])
+
+
+def _task_judgements(
+    path: Path, k: int, task: Any, names: ColumnNames
+) -> list[tuple[str, str, str | None, str]]:
+    place = f"{path.name}, task {k}"
+    left, right = _two_items(place, _require(place, task, "data", dict), names)
+    judgements = []
+    for annotation in _require(place, task, "annotations", list):
+        result = _require(f"{place}, annotation", annotation, "result", list)
+        skipped = annotation.get("was_cancelled")
+        answer = None if skipped else _choice(place, result, names)
+        judgements.append((left, right, answer, _person(annotation)))
+    return judgements
+
+
+def _two_items(place: str, data: dict[str, Any], names: ColumnNames) -> tuple[str, str]:
+    if names.left in data and names.right in data:
+        fields = [names.left, names.right]
+    else:
+        fields = [field for field, value in data.items() if isinstance(value, str)]
+    if len(fields) != 2:
+        raise InputError(
+            f"{place}: two items are needed, but its data has {', '.join(data) or 'nothing'}; "
+            "say which with left= and right= (--left, --right)."
+        )
+    left, right = (str(data[field]).rsplit("?d=", 1)[-1] for field in fields)  # local-files links
+    return left, right
+
+
+def _choice(place: str, result: list[Any], names: ColumnNames) -> str | None:
+    """What was chosen; None where nothing was."""
+    found = [e for e in result if isinstance(e, dict) and e.get("type") == "choices"]
+    named = [entry for entry in found if entry.get("from_name") == names.same]
+    chosen = named or found
+    if len(chosen) > 1:
+        controls = ", ".join(str(entry.get("from_name")) for entry in chosen)
+        raise InputError(
+            f"{place}: there are several Choices ({controls}); say which with same= (--same)."
+        )
+    if not chosen:
+        return None
+    choices = _require(f"{place}, choices", chosen[0], "value", dict)
+    values = _require(f"{place}, choices", choices, "choices", list)
+    return str(values[0]) if values else None
+
+
+def _require(place: str, content: Any, field: str, kind: type) -> Any:
+    """A field of a JSON object, or one sentence on what is there instead."""
+    if not isinstance(content, dict) or field not in content:
+        there = ", ".join(map(str, content)) if isinstance(content, dict) else "none"
+        raise InputError(
+            f"{place}: lacks the field {field}; the fields there are {there or 'none'}."
+        )
+    if not isinstance(content[field], kind):
+        what = "a list" if kind is list else "an object"
+        raise InputError(f"{place}: the field {field} must be {what}.")
+    return content[field]
+
+
+def _person(annotation: dict[str, Any]) -> str:
+    person = annotation.get("completed_by", "")
+    if isinstance(person, dict):
+        person = person.get("email") or person.get("id", "")
+    return str(person)

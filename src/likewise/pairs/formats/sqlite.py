@@ -1,0 +1,77 @@
+"""Judgements in an SQLite database: that of the labelling page, or any table with the columns."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from likewise.errors import InputError
+from likewise.io.tables import RecordTable
+from likewise.pairs.container import Pairs
+from likewise.pairs.formats.long import ColumnNames, Items, read_long
+
+
+def read_sqlite(path: Path, names: ColumnNames, items: Items, table: str | None) -> Pairs:
+    """The judgements of the table ``table``, else of the only one that has the columns."""
+    from likewise.label import is_judgements_database, read_judgements
+
+    if table is None and is_judgements_database(path):
+        columns = read_judgements(path)
+        rows = [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
+        return read_long(RecordTable(path, rows, "answer"), ColumnNames(), items)
+    return read_long(RecordTable(path, _rows(path, names, table), "row"), names, items)
+
+
+def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, Any]]:
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            tables = _tables(connection)
+            chosen = table or _only_table(path, tables, names)
+            if chosen not in tables:
+                raise InputError(
+                    f"{path.name} has no table {chosen}; the tables there are {', '.join(tables)}."
+                )
+            wanted = ", ".join(_quoted(column) for column in tables[chosen])
+            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(chosen)} ORDER BY rowid")
+            return [dict(zip(tables[chosen], row, strict=True)) for row in cursor]
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a spoilt message
+        reason = error if isinstance(error, sqlite3.Error) else "it is damaged"
+        raise InputError(f"{path.name} cannot be read: {reason}.") from error
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    return {
+        str(name): [
+            str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")
+        ]
+        for (name,) in found.fetchall()
+        if not str(name).startswith("sqlite_")
+    }
+
+
+def _only_table(path: Path, tables: dict[str, list[str]], names: ColumnNames) -> str:
+    needed = {names.left, names.right, names.same}
+    fitting = [name for name, columns in tables.items() if needed <= set(columns)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise InputError(
+            f"{path.name} has several tables of judgements ({', '.join(fitting)}); "
+            "say which with table=."
+        )
+    there = "; ".join(f"{name}: {', '.join(columns)}" for name, columns in tables.items())
+    raise InputError(
+        f"{path.name} has no table with the columns {names.left}, {names.right} and {names.same}; "
+        f"there are {there or 'no tables'}."
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,75 @@
+"""The files of a run folder, each read back with bounded trust."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from likewise.errors import InputError
+from likewise.io.npy import read_npz
+
+MAX_JSON = 256 * 2**20
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object of bounded size, or an `InputError` that says what is wrong with the file."""
+    if not path.is_file():
+        raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
+    if path.stat().st_size > MAX_JSON:
+        raise InputError(f"{path} is larger than anything that Likewise writes there.")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON, or is cut short.") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is not what Likewise writes there: it holds no JSON object.")
+    return found
+
+
+def history_text(history: list[dict[str, Any]]) -> str:
+    """Rows as CSV; a column that a row does not have is left blank."""
+    columns = list(dict.fromkeys(name for row in history for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    return text.getvalue()
+
+
+def read_history(path: Path) -> list[dict[str, Any]]:
+    """The rows again, numbers as numbers."""
+    if not path.is_file():
+        raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            if not {"epoch", "round"} & set(reader.fieldnames or ()):
+                raise InputError(f"{path} is not the table that Likewise writes there.")
+            return [{k: _number(v) for k, v in row.items()} for row in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is not the table that Likewise writes there.") from error
+
+
+def _number(text: str | None) -> Any:
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() and "." not in text else value
+
+
+def read_arrays(path: Path, needed: set[str]) -> dict[str, NDArray[Any]]:
+    """Arrays by name, those that are needed among them."""
+    if not path.is_file():
+        raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
+    arrays = read_npz(path)
+    if missing := sorted(needed - set(arrays)):
+        raise InputError(f"{path} lacks {', '.join(missing)}: the run is not whole.")
+    return arrays

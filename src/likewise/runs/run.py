@@ -1,0 +1,266 @@
+"""Run folders: what was asked, what came out, the model, and what a report needs of both.
+
+    RUN/
+      config.json    what was asked: parameters, seed, the inputs and their digests, versions
+      metrics.json   final figures: method and why, accuracy where truth was given, T, timings
+      history.csv    a row an epoch
+      model/         the classifier (`likewise.serialization`)
+      report.json    judgements described, calibration, suspects, annotators
+      items.npz      kept items: posterior, map, ids, thumbnails, truth (`likewise.runs.report_data`)
+
+A run is written under a temporary name and moved into place: it is there whole, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.errors import InputError
+from likewise.io.atomic import new_folder, write_json, write_text
+from likewise.io.provenance import versions
+from likewise.runs.files import history_text, read_arrays, read_history, read_json
+
+if TYPE_CHECKING:
+    from likewise.classifier import SimilarityClassifier
+    from likewise.pairs import Pairs
+    from likewise.runs.report_data import Evidence
+
+KIND = "likewise-run"
+VERSION = 1
+NEEDED = {"kept", "posterior", "map", "ids", "thumbnail_of"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder, read back; files are read when first asked for.
+
+    ``config``, ``metrics``: dicts. ``history``: a list of rows. ``judgements``: what `describe`
+    said. ``calibration``: see `likewise.runs.report_data.calibration`. ``channel``: the learned channel
+    as a dict, or None. ``suspects`` and ``annotators``: columns by name (annotators None where
+    nobody is named). ``kept`` (n,), ``posterior`` (n, C), ``map`` (n, 2), ``thumbnails``,
+    ``thumbnail_of``: see `likewise.runs.report_data.Evidence`. ``ids`` (n,) strings: the kept items' own
+    names. ``truth`` (n,) strings or None.
+    """
+
+    folder: Path
+
+    @staticmethod
+    def open(folder: str | Path) -> Run:
+        """The run in a folder, or an `InputError` that says why there is none."""
+        path = Path(folder)
+        if not path.is_dir():
+            raise InputError(f"there is no run folder {path}.")
+        if not (path / "config.json").is_file():
+            hint = " (it is a model folder)" if (path / "model.json").is_file() else ""
+            raise InputError(f"{path} is not a Likewise run{hint}: it has no config.json.")
+        run = Run(path)
+        if run.config.get("kind") != KIND:
+            raise InputError(f"{path / 'config.json'} describes no Likewise run.")
+        version = run.config.get("version")
+        if not isinstance(version, int) or version > VERSION:
+            raise InputError(
+                f"{path} was written by a newer Likewise (format {version}, this one reads up to "
+                f"{VERSION}); upgrade likewise."
+            )
+        return run
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        return read_json(self.folder / "config.json")
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        found = read_json(self.folder / "metrics.json")
+        if missing := [name for name in ("method", "choice", "warnings") if name not in found]:
+            raise InputError(f"{self.folder / 'metrics.json'} lacks {missing[0]!r}.")
+        return found
+
+    @cached_property
+    def history(self) -> list[dict[str, Any]]:
+        return read_history(self.folder / "history.csv")
+
+    @property
+    def model(self) -> Path:
+        """The folder of the classifier, for `likewise.load`."""
+        return self.folder / "model"
+
+    @property
+    def judgements(self) -> dict[str, Any]:
+        return self._table("judgements")
+
+    @property
+    def calibration(self) -> dict[str, Any]:
+        return self._table("calibration")
+
+    @property
+    def suspects(self) -> dict[str, list[Any]]:
+        return self._table("suspects")
+
+    @property
+    def annotators(self) -> dict[str, list[Any]] | None:
+        return self._report.get("annotators")
+
+    @property
+    def channel(self) -> dict[str, Any] | None:
+        return self._report.get("channel")
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        return self._arrays["kept"]
+
+    @property
+    def posterior(self) -> NDArray[np.float16]:
+        return self._arrays["posterior"]
+
+    @property
+    def map(self) -> NDArray[np.float32]:
+        return self._arrays["map"]
+
+    @property
+    def ids(self) -> NDArray[np.str_]:
+        return self._arrays["ids"]
+
+    @property
+    def truth(self) -> NDArray[np.str_] | None:
+        return self._arrays.get("truth")
+
+    @property
+    def thumbnails(self) -> NDArray[np.uint8] | None:
+        return self._arrays.get("thumbnails")
+
+    @property
+    def thumbnail_of(self) -> NDArray[np.int64]:
+        return self._arrays["thumbnail_of"]
+
+    @cached_property
+    def _report(self) -> dict[str, Any]:
+        return read_json(self.folder / "report.json")
+
+    def _table(self, name: str) -> dict[str, Any]:
+        found = self._report.get(name)
+        if not isinstance(found, dict):
+            raise InputError(f"{self.folder / 'report.json'} has no {name}: the run is not whole.")
+        return found
+
+    @cached_property
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return read_arrays(self.folder / "items.npz", NEEDED)
+
+
+def write_run(
+    folder: str | Path,
+    classifier: SimilarityClassifier,
+    items: NDArray[Any],
+    pairs: Pairs,
+    *,
+    config: dict[str, Any],
+    ids: Sequence[str] | None = None,
+    truth: ArrayLike | None = None,
+    metrics: dict[str, Any] | None = None,
+) -> Run:
+    """Write a fitted classifier, and all that is known about how it came to be, into a new folder.
+
+    ``truth`` (N,), true classes of the items, is only ever compared with what was learned.
+    """
+    from likewise.runs.report_data import collect
+    from likewise.serialization import plain
+
+    path = Path(folder)
+    true = None if truth is None else _one_each(truth, len(items), "true classes")
+    names = np.array(
+        _one_each(np.arange(len(items)) if ids is None else list(ids), len(items), "ids"), np.str_
+    )
+    evidence = collect(classifier, items, pairs, np.random.default_rng(0))
+    figures = {**_figures(classifier, items, pairs, true), **(metrics or {})}
+    report = {
+        "judgements": pairs.describe(len(classifier.classes_)).to_dict(),
+        "calibration": evidence.calibration,
+        "suspects": _with_ids(evidence.suspects, names),
+        "annotators": classifier.annotators_,
+        "channel": None if classifier.channel_ is None else classifier.channel_.to_dict(),
+    }
+    about = {"kind": KIND, "version": VERSION, **config, "versions": versions()}
+    with new_folder(path) as temporary:
+        write_json(temporary / "config.json", plain(about))
+        write_json(temporary / "metrics.json", plain({**figures, "sizes": evidence.sizes}))
+        write_text(temporary / "history.csv", history_text(classifier.history_))
+        write_json(temporary / "report.json", plain(report))
+        _write_arrays(temporary / "items.npz", evidence, names, true)
+        classifier.save(temporary / "model")
+    return Run.open(path)
+
+
+def model_folder(path: str | Path) -> Path:
+    """The model folder that a person means by a run folder or a model folder."""
+    folder = Path(path)
+    inner = folder / "model"
+    return inner if not (folder / "model.json").exists() and inner.is_dir() else folder
+
+
+def _figures(
+    classifier: SimilarityClassifier,
+    items: NDArray[Any],
+    pairs: Pairs,
+    truth: NDArray[Any] | None,
+) -> dict[str, Any]:
+    from likewise.methods.result import (
+        last_stage,
+    )  # PyTorch comes with it: only where a fit was made
+
+    figures = {
+        "method": classifier.method_,
+        "choice": classifier.choice_,
+        "items": len(items),
+        "judgements": len(pairs),
+        "classes": len(classifier.classes_),
+        "class_names": [str(name) for name in classifier.classes_],
+        "class_evidence": classifier.class_evidence_,
+        "network": classifier.network_,
+        "epochs": len(last_stage(classifier.history_)),
+        "best_epoch": classifier.best_epoch_,
+        "held_out_score": classifier.score_,
+        "transition": classifier.transition_,
+        "warnings": classifier.warnings_,
+    }
+    if truth is not None:
+        figures["accuracy"] = classifier.score(items, truth)
+    return figures
+
+
+def _one_each(values: ArrayLike, n_items: int, what: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != (n_items,):
+        raise InputError(f"there are {n_items} items but {array.size} {what}.")
+    return array
+
+
+def _with_ids(columns: dict[str, list[Any]], names: NDArray[np.str_]) -> dict[str, list[Any]]:
+    return {
+        **columns,
+        "left_id": [str(names[k]) for k in columns["left"]],
+        "right_id": [str(names[k]) for k in columns["right"]],
+    }
+
+
+def _write_arrays(
+    path: Path, evidence: Evidence, names: NDArray[np.str_], truth: NDArray[Any] | None
+) -> None:
+    arrays: dict[str, NDArray[Any]] = {
+        "kept": evidence.kept,
+        "posterior": evidence.posterior,
+        "map": evidence.map,
+        "ids": names[evidence.kept],
+        "thumbnail_of": evidence.thumbnail_of,
+    }
+    if evidence.thumbnails is not None:
+        arrays["thumbnails"] = evidence.thumbnails
+    if truth is not None:
+        arrays["truth"] = truth[evidence.kept].astype(np.str_)
+    np.savez_compressed(path, allow_pickle=False, **arrays)

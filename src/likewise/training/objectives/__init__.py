@@ -1,0 +1,1 @@
+"""What is minimised: from a model's outputs and judgements to a loss and a held-out score."""

@@ -1,0 +1,197 @@
+"""What is minimised: from a model's outputs and judgements to a loss, and to a held-out score.
+
+An objective owns the supervision as tensors on the device. Training hands it *rows* (positions
+among its `n_rows` training rows: items, or listed judgements), asks which items to forward for
+them, and gives their logits back. No true class ever enters here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from likewise import functional
+from likewise.nn import cpu_kernels
+from likewise.pairs import Pairs
+
+# Held-out pairs are scored in square blocks of this many items: enough of them, in bounded memory.
+HELD_BLOCK = 1024
+
+
+class Objective(ABC):
+    """A loss over training rows and a score, lower is better, over held-out judgements."""
+
+    n_rows: int
+    rows_are_batches = False  # whether a row is all that a step should take
+    rows_are_items = False  # whether a row is one item, so that ranks may share the items out
+
+    @abstractmethod
+    def items_of(self, rows: Tensor) -> Tensor:
+        """(n,) items to forward for these rows (B,)."""
+
+    @abstractmethod
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        """Loss of (n, C) logits of ``items_of(rows)``."""
+
+    @abstractmethod
+    def score(self, logits: Tensor) -> Tensor:
+        """Cost of held-out judgements, from the (h, C) logits of the held-out items."""
+
+    def refine(self, logits: Tensor, progress: float) -> None:  # noqa: B027 (most need nothing)
+        """After an epoch: whatever is estimated along the way, from held-out logits."""
+
+    def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Two (k, k) sums of x_i x_j' over training pairs among ``items`` (n,), with their
+        ``features`` x (n, k): over pairs judged the same, and over all that were judged.
+
+        None where that cannot be had.
+        """
+        return None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """State that changes during training, for checkpoints."""
+        return {}
+
+
+class PairwiseLoss:
+    """Which pairwise loss: MCL, MNS (with T), KCL; optionally through rates (a, b), with balance.
+
+    The similarity that answers are compared with is ``b + (a - b) f_i . f_j``.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        transition: Tensor | None = None,
+        rates: tuple[float, float] = (1.0, 0.0),
+        balance: float = 0.0,
+    ) -> None:
+        self.kind = kind
+        self.transition = transition
+        self.rates = rates
+        self.balance = balance
+
+    def all_pairs(self, logits: Tensor, same: Tensor) -> Tensor:
+        with torch.autocast(logits.device.type, enabled=False):
+            p = cpu_kernels.softmax(logits.float())
+            f = self._perceived(p)
+            if self.kind == "kcl":
+                return self._balanced(functional.kcl_loss(f, same, fixed_target=True), p)
+            cost = functional.similarity_cross_entropy(self._through(f @ f.T), same)
+            return self._balanced(cost, p)
+
+    def listed(
+        self, logits: Tensor, left: Tensor, right: Tensor, same: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        with torch.autocast(logits.device.type, enabled=False):
+            p = cpu_kernels.softmax(logits.float())
+            f = self._perceived(p)
+            if self.kind == "kcl":
+                ends = f[left], f[right]
+                cost = functional.kcl_loss_pairs(*ends, same, weight, fixed_target=True)
+                return self._balanced(cost, p)
+            similarity = self._through(cpu_kernels.similarities(f, left, right))
+            cost = functional.similarity_cross_entropy(similarity, same, weight)
+            return self._balanced(cost, p)
+
+    def _perceived(self, p: Tensor) -> Tensor:
+        return p if self.transition is None else functional.perceived(p, self.transition)
+
+    def _through(self, similarity: Tensor) -> Tensor:
+        a, b = self.rates
+        return similarity if (a, b) == (1.0, 0.0) else b + (a - b) * similarity
+
+    def _balanced(self, cost: Tensor, p: Tensor) -> Tensor:
+        return cost - self.balance * functional.balance_entropy(p) if self.balance else cost
+
+
+class CompletePairwise(Objective):
+    """All pairs of a batch, answers from the partition of a complete set of judgements."""
+
+    rows_are_items = True
+
+    def __init__(self, loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device) -> None:
+        self.pairwise = loss
+        self.ids = torch.from_numpy(train.components()).to(device)
+        self.held_ids = torch.from_numpy(held.components()).to(device)
+        self.n_rows = train.n_items
+
+    def items_of(self, rows: Tensor) -> Tensor:
+        return rows
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        ids = self.ids[rows]
+        return self.pairwise.all_pairs(logits, ids[:, None] == ids)
+
+    def score(self, logits: Tensor) -> Tensor:
+        costs = []
+        for start in range(0, len(logits), HELD_BLOCK):
+            part = logits[start : start + HELD_BLOCK]
+            ids = self.held_ids[start : start + HELD_BLOCK]
+            same = ids[:, None] == ids
+            costs.append(self.pairwise.all_pairs(part, same) * (len(part) / len(logits)))
+        return torch.stack(costs).sum()
+
+    def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+        groups = features.new_zeros(int(self.ids.max()) + 1, features.shape[1])
+        groups.index_add_(0, self.ids[items], features)
+        total, alone = features.sum(dim=0), features.T @ features  # nobody is compared with itself
+        return groups.T @ groups - alone, torch.outer(total, total) - alone
+
+
+class ListedPairwise(Objective):
+    """Listed judgements: batches of them, forwarding the items that they name.
+
+    Where the items are few, all are forwarded at once and serve every judgement of the batch.
+    """
+
+    def __init__(
+        self, loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device, batch: int
+    ) -> None:
+        self.pairwise = loss
+        self.left, self.right, self.same, self.weight = _columns(train, device)
+        self.held = _columns(held, device)
+        self.n_rows = len(train)
+        self.everyone = (
+            torch.arange(train.n_items, device=device) if train.n_items <= 2 * batch else None
+        )
+
+    def items_of(self, rows: Tensor) -> Tensor:
+        if self.everyone is not None:
+            return self.everyone
+        return torch.cat([self.left[rows], self.right[rows]])
+
+    def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
+        if self.everyone is not None:
+            left, right = self.left[rows], self.right[rows]
+        else:
+            left = torch.arange(len(rows), device=rows.device)
+            right = left + len(rows)
+        weight = None if self.weight is None else self.weight[rows]
+        return self.pairwise.listed(logits, left, right, self.same[rows], weight)
+
+    def score(self, logits: Tensor) -> Tensor:
+        left, right, same, weight = self.held
+        return self.pairwise.listed(logits, left, right, same, weight)
+
+    def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
+        n_items = int(max(self.left.max(), self.right.max(), items.max())) + 1
+        row = torch.full((n_items,), -1, dtype=torch.int64, device=items.device)
+        row[items] = torch.arange(len(items), device=items.device)
+        both = torch.nonzero((row[self.left] >= 0) & (row[self.right] >= 0)).squeeze(1)
+        left, right = features[row[self.left[both]]], features[row[self.right[both]]]
+        same = (left * self.same[both].to(left.dtype)[:, None]).T @ right
+        asked = left.T @ right
+        return same + same.T, asked + asked.T
+
+
+def _columns(pairs: Pairs, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    weight = None if pairs.weight is None else torch.from_numpy(pairs.weight).to(device)
+    return (
+        torch.from_numpy(pairs.left).to(device),
+        torch.from_numpy(pairs.right).to(device),
+        torch.from_numpy(pairs.same).to(device),
+        weight,
+    )

@@ -1,0 +1,210 @@
+"""Which pairs to ask next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import likewise
+from likewise.active.information import imagine, information, same_table, tables_of_people
+from likewise.active.suggestion import choose, suggest
+from likewise.errors import InputError
+from likewise.inference import JointResult
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
+from likewise.pairs import Pairs
+
+N = 60
+
+
+def result_with(belief: np.ndarray, channel: Channel) -> JointResult:
+    eye = np.eye(belief.shape[1])
+    return JointResult(nn.Identity(), eye, channel, belief, belief, {}, [], "made by hand")
+
+
+def certain_but(uncertain: list[int]) -> np.ndarray:
+    belief = 0.97 * np.eye(3)[np.arange(N) % 3] + 0.01
+    belief[uncertain] = [0.49, 0.49, 0.02]
+    return belief
+
+
+def test_information_is_the_mutual_information():
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.ones(3), 4)
+    p = np.array([[0.9, 0.3, 0.1], [0.3, 0.8, 0.2], [0.1, 0.2, 0.7]])
+    found = information(belief, np.array([[0, 1]]), p)
+    joint = np.outer(belief[0], belief[1])
+    expected = 0.0
+    for answer in (p, 1 - p):
+        marginal = (joint * answer).sum()
+        expected += (joint * answer * np.log(answer / marginal)).sum()
+    assert found[0] == pytest.approx(expected)
+
+
+def test_nothing_is_learned_from_coins_or_from_what_is_known():
+    belief = np.eye(3)[[0, 1]]
+    assert information(belief, np.array([[0, 1]]), np.full((3, 3), 0.5))[0] == pytest.approx(0)
+    sure = same_table(RateChannel(0.9, 0.1), 3)
+    assert information(belief, np.array([[0, 1]]), sure)[0] == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        RateChannel(0.9, 0.1),
+        ExactChannel(),
+        ConfusionChannel.from_rates(0.9, 0.1, 3),
+        AnnotatorChannel.from_rates(0.9, 0.1, 2),
+    ],
+    ids=lambda channel: type(channel).__name__,
+)
+def test_uncertain_items_are_asked_about_first(channel):
+    uncertain = [7, 20, 41]
+    found = suggest(
+        result_with(certain_but(uncertain), channel), np.zeros((N, 2)), Pairs([0], [1], [0]), 4
+    )
+    assert found.shape == (4, 2)
+    assert all(np.isin(pair, uncertain).sum() == 1 for pair in found)
+
+
+def test_suggestions_are_new_distinct_pairs_of_two_items():
+    rng = np.random.default_rng(0)
+    pairs = Pairs.from_labels(np.arange(N) % 3, 20, 0)
+    model = result_with(rng.dirichlet(np.ones(3), N), RateChannel(0.8, 0.2))
+    found = suggest(model, np.zeros((N, 2)), pairs, 100)
+    judged = {(min(a, b), max(a, b)) for a, b in zip(pairs.left, pairs.right)}
+    asked = {(min(a, b), max(a, b)) for a, b in found.tolist()}
+    assert len(asked) == len(found) == 100
+    assert not asked & judged
+    assert all(a != b for a, b in asked)
+
+
+def test_candidates_are_all_there_is_to_choose_from():
+    model = result_with(certain_but([5]), RateChannel(0.9, 0.1))
+    pool = np.array([[0, 1], [2, 5], [3, 4]])
+    found = suggest(model, np.zeros((N, 2)), Pairs([0], [2], [0]), 10, candidates=pool)
+    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, pool.tolist()))
+    assert found[0].tolist() == [3, 4] or 5 in found[0]
+
+
+def crowd(careless: int) -> Pairs:
+    """Six people judge the sure items of `certain_but`; two of them, at ``careless``, are coins."""
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(0, N, (2, 600))
+    left, right = left[left != right], right[left != right]
+    person = rng.integers(0, 6, len(left))
+    same = left % 3 == right % 3
+    coin = (person == careless) | (person == careless + 1)
+    same = np.where(coin, rng.random(len(same)) < 0.5, same)
+    return Pairs(left, right, same, [f"p{k}" for k in person], n_items=N)
+
+
+@pytest.mark.parametrize("careless", [0, 4])
+def test_questions_go_to_people_who_look(careless):
+    pairs, belief = crowd(careless), certain_but([])
+    model = result_with(belief, RateChannel(0.8, 0.2))
+    pool = np.array([[0, 2], [3, 8]]).repeat(6, axis=0)
+    belief[[0, 3]] = [0.49, 0.02, 0.49]
+    people = np.array([f"p{k}" for k in range(6)] * 2)
+    taken = choose(model, np.zeros((N, 2)), pairs, 8, pool, annotators=people)
+    first = set(people[taken[:4]])  # no item is asked about more often than twice at a time
+    assert len(taken) == len(set(taken.tolist())) == 8
+    assert not first & {f"p{careless}", f"p{careless + 1}"}
+
+
+def test_a_stranger_is_taken_for_one_of_the_crowd():
+    pairs, belief = crowd(0), certain_but([])
+    tables = tables_of_people(belief, pairs, RateChannel(0.8, 0.2))
+    assert tables.shape == (7, 3, 3)
+    told = tables[:, 0, 0] - tables[:, 0, 1]  # what a person's "same" is worth
+    assert max(told[:2]) < told[6] < min(told[2:6])
+    known = AnnotatorChannel.from_rates(0.9, 0.1, 6)
+    np.testing.assert_allclose(
+        tables_of_people(belief, pairs, known)[3], same_table(known, 3), atol=1e-9
+    )
+
+
+def test_whose_answer_it_is_decides_what_it_tells():
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.ones(3), 4)
+    tables = np.stack([same_table(RateChannel(a, b), 3) for a, b in [(0.9, 0.1), (0.6, 0.5)]])
+    pool = np.array([[0, 1], [2, 3], [0, 1]])
+    found = information(belief, pool, tables, np.array([0, 1, 1]))
+    alone = [information(belief, pool[[k]], tables[w])[0] for k, w in enumerate([0, 1, 1])]
+    np.testing.assert_allclose(found, alone)
+    assert found[0] > found[2]
+
+
+def test_imagined_answers_are_answered_by_bayes_rule():
+    rng = np.random.default_rng(0)
+    belief = rng.dirichlet(np.ones(3), 3)
+    table = same_table(RateChannel(0.9, 0.2), 3)
+    joint = np.outer(belief[0], belief[1])
+    expected = [np.asarray(joint * p / (joint * p).sum()) for p in (table, 1 - table)]
+    found = [imagine(belief, np.array([[0, 1]]), table, None, rng) for _ in range(2000)]
+    for after in found[:20]:
+        close = [
+            np.allclose(after[0], e.sum(1)) and np.allclose(after[1], e.sum(0)) for e in expected
+        ]
+        assert any(close)
+        np.testing.assert_allclose(after[2], belief[2])
+    # Answers are drawn as they are expected: on the whole they change nothing.
+    np.testing.assert_allclose(np.mean(found, axis=0), belief, atol=0.02)
+
+
+def test_what_one_answer_settles_is_not_asked_twice():
+    belief = certain_but([7, 20, 41, 50])
+    belief[7] = [0.5, 0.5, 0.0]  # the most uncertain by a little: every pair of it comes first
+    model = result_with(belief, RateChannel(0.999, 0.001))
+    sure = [0, 3, 6]
+    pool = np.array([[item, other] for item in (7, 20, 41, 50) for other in sure])
+    taken = choose(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 4, pool)
+    assert sorted(pool[taken, 0].tolist()) == [7, 20, 41, 50]
+
+
+def test_a_classifier_serves_as_well():
+    class Classifier:
+        transition_ = None
+        channel_ = RateChannel(0.9, 0.1)
+
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            return certain_but([7])
+
+    found = suggest(Classifier(), np.zeros((N, 2)), Pairs([0], [1], [0]), 2)  # type: ignore[arg-type]
+    assert all(7 in pair for pair in found)
+
+
+def test_mistakes_are_refused_in_words():
+    model = result_with(certain_but([5]), RateChannel(0.9, 0.1))
+    with pytest.raises(InputError, match="at least one"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 0)
+    with pytest.raises(InputError, match=r"shape \(K, 2\)"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, candidates=[1, 2])
+    with pytest.raises(InputError, match="give candidates"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, annotators=["a"])
+    with pytest.raises(InputError, match="one person a candidate"):
+        choose(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, [[1, 2]], annotators=["a", "b"])
+    with pytest.raises(InputError, match="name items"):
+        suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 1, candidates=[[1, N]])
+
+
+def test_the_same_seed_suggests_the_same():
+    model = result_with(np.random.default_rng(0).dirichlet(np.ones(3), N), RateChannel(0.8, 0.2))
+    first, second = (
+        suggest(model, torch.zeros(N, 2).numpy(), Pairs([0], [1], [0]), 9, random_state=4)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_no_module_hides_a_name_of_the_package():
+    """Importing a module sets it on the package, where it would hide a function of its name."""
+    from likewise import _HOMES
+
+    folder = Path(likewise.__file__).parent
+    assert not {path.stem for path in folder.glob("*.py")} & set(_HOMES)
+    assert callable(likewise.suggest)

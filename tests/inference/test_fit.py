@@ -1,0 +1,376 @@
+"""The joint fit: its parts against slow or known answers, and that it learns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch import nn
+
+from likewise.errors import InputError
+from likewise.inference import Options, fit_joint
+from likewise.inference.annotator_table import annotator_table
+from likewise.inference.channel_selection import candidates, compare_channels
+from likewise.inference.cross_fitting import NetworkHead, Targets, log_perceived
+from likewise.inference.ensemble import Bank, StackedMLPs, make_bank
+from likewise.inference.gaussian import DRAWN, Features, GaussianHead
+from likewise.inference.graph import Graph, contract
+from likewise.inference.problem import spanning
+from likewise.inference.starts import component_start, spectral_start
+from likewise.metrics import matched_accuracy
+from likewise.nn.model import InputLayer, Model
+from likewise.nn.networks import MLP
+from likewise.noise import symmetric
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import ExactChannel, RateChannel
+from likewise.noise.refitting import class_posterior, estimate_transition
+from likewise.pairs import Pairs
+from likewise.pairs.rates import count_triangles, moment_rates
+
+FAST = Options(rounds=3, folds=2, epochs=12, final_epochs=20, start_steps=150)
+
+
+def blobs(n_items: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Well separated Gaussians in eight dimensions, classes balanced."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_items) % n_classes
+    return (4 * np.eye(8)[y] + rng.normal(size=(n_items, 8))).astype(np.float32), y
+
+
+def slipping(pairs: Pairs, a: float, b: float, seed: int = 0) -> Pairs:
+    u = np.random.default_rng(seed).random(len(pairs))
+    same = np.where(pairs.same, u < a, u < b)
+    return Pairs(pairs.left, pairs.right, same, n_items=pairs.n_items)
+
+
+def test_it_learns_from_consistent_judgements_through_class_flips():
+    X, y = blobs(300, 4)
+    rng = np.random.default_rng(1)
+    z = np.where(rng.random(300) < 0.3, rng.integers(0, 4, 300), y)
+    result = fit_joint(X, Pairs.from_labels(z, 12, 2), 4, random_state=0, options=FAST)
+    predicted = result.module(torch.from_numpy(X)).argmax(1).numpy()
+    assert matched_accuracy(predicted, y) > 0.95
+    assert result.choice.startswith("class")
+    assert abs(np.mean(np.diag(result.transition)) - 0.775) < 0.08
+
+
+def test_a_complete_set_needs_no_list_of_its_pairs():
+    X, y = blobs(120, 3)
+    pairs = Pairs.from_labels(y)
+    few = spanning(pairs)
+    assert len(few) < 130
+    np.testing.assert_array_equal(few.components(), pairs.components())
+    assert few.is_consistent()
+    result = fit_joint(X, pairs, 3, random_state=0, options=FAST)
+    assert matched_accuracy(result.module(torch.from_numpy(X)).argmax(1).numpy(), y) > 0.95
+    assert "all pairs" in result.choice
+
+
+def test_it_learns_from_slips_and_finds_their_rates():
+    X, y = blobs(200, 3)
+    pairs = slipping(Pairs.from_labels(y, 40, 0), 0.75, 0.15)
+    result = fit_joint(X, pairs, 3, random_state=0, options=FAST)
+    predicted = result.module(torch.from_numpy(X)).argmax(1).numpy()
+    assert matched_accuracy(predicted, y) > 0.95
+    assert isinstance(result.channel, RateChannel)
+    assert (result.channel.a, result.channel.b) == pytest.approx((0.75, 0.15), abs=0.04)
+    assert result.choice.startswith("judgement")
+
+
+def test_it_sets_careless_people_aside():
+    X, y = blobs(200, 3)
+    base = Pairs.from_labels(y, 30, 0)
+    rng = np.random.default_rng(0)
+    person = rng.integers(0, 20, len(base))
+    u = rng.random(len(base))
+    same = np.where(person < 12, base.same ^ (u < 0.1), np.where(person < 17, u < 0.5, False))
+    pairs = Pairs(base.left, base.right, same, [f"p{k:02d}" for k in person], n_items=200)
+    result = fit_joint(X, pairs, 3, random_state=0, options=FAST)
+    assert "annotator" in result.choice.split(":")[0]
+    assert set(result.annotators["annotator"][:12]) == {f"p{k:02d}" for k in range(12)}
+    assert result.annotators["reliability"] == sorted(result.annotators["reliability"])[::-1]
+
+
+def test_the_same_seed_gives_the_same_model():
+    X, y = blobs(90, 3)
+    pairs = slipping(Pairs.from_labels(y, 15, 0), 0.8, 0.1)
+    first, second = (
+        fit_joint(X, pairs, 3, noise="both", random_state=3, options=FAST) for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.classes, second.classes)
+    for p, q in zip(first.module.parameters(), second.module.parameters()):
+        torch.testing.assert_close(p, q)
+
+
+def test_mistakes_are_refused_in_words():
+    X, y = blobs(30, 3)
+    pairs = Pairs.from_labels(y, 5, 0)
+    with pytest.raises(InputError, match="noise must be one of"):
+        fit_joint(X, pairs, 3, noise="psychic")
+    with pytest.raises(InputError, match="annotator column"):
+        fit_joint(X, pairs, 3, noise="annotator")
+    with pytest.raises(InputError, match="only 10 items"):
+        fit_joint(X[:10], pairs, 3)
+    with pytest.raises(InputError, match="no judgements"):
+        fit_joint(X, Pairs([], [], [], n_items=30), 3)
+
+
+# -- its parts ----------------------------------------------------------------------------------
+
+
+def test_triangles_against_a_loop():
+    rng = np.random.default_rng(0)
+    pairs = slipping(Pairs.from_labels(rng.integers(0, 3, 25), 10, 0), 0.8, 0.2)
+    judged = {(min(a, b), max(a, b)): s for a, b, s in zip(pairs.left, pairs.right, pairs.same)}
+    total = same = 0
+    for i in range(25):
+        for j in range(i + 1, 25):
+            for k in range(j + 1, 25):
+                sides = [(i, j), (j, k), (i, k)]
+                if all(side in judged for side in sides):
+                    total += 1
+                    same += all(judged[side] for side in sides)
+    assert count_triangles(pairs, rng) == (total, same)
+
+
+def test_rates_by_moments_do_not_mind_class_flips():
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 5, 500)  # perceived classes: flips of true ones leave these balanced too
+    pairs = slipping(Pairs.from_labels(z, 100, 0), 0.7, 0.05)
+    found = moment_rates(pairs, 5, rng)
+    assert (found.a, found.b) == pytest.approx((0.7, 0.05), abs=0.03)
+
+
+def test_the_component_start_names_groups_that_differ():
+    z = np.random.default_rng(0).integers(0, 4, 200)
+    merged = contract(Graph.from_pairs(Pairs.from_labels(z, 30, 0)))
+    label = component_start(merged, 4).numpy()
+    named = label >= 0
+    assert named.mean() > 0.8
+    assert matched_accuracy(label[named], z[named]) == 1.0
+
+
+def test_the_spectral_start_finds_the_classes_from_judgements_alone():
+    z = np.random.default_rng(0).integers(0, 3, 150)
+    graph = Graph.from_pairs(slipping(Pairs.from_labels(z, 60, 0), 0.75, 0.2))
+    posterior, channel = spectral_start(graph, RateChannel(0.6, 0.3), 3, seed=0)
+    assert matched_accuracy(posterior.belief.argmax(1).numpy(), z) > 0.95
+    assert (channel.a, channel.b) == pytest.approx((0.75, 0.2), abs=0.04)
+
+
+def test_transition_and_temperature_are_recovered_from_soft_evidence():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 4000)
+    T = 0.6 * np.eye(4) + 0.4 * np.roll(np.eye(4), 1, axis=1)  # a pair flip: not symmetric
+    z = np.array([rng.choice(4, p=T[c]) for c in y])
+    log_g = torch.log_softmax(2.0 * torch.eye(4)[torch.from_numpy(y)], dim=1)  # too cautious
+    judged = 0.9 * torch.eye(4)[torch.from_numpy(z)] + 0.025
+    found, temperature = estimate_transition(log_g, judged, (0.5, 0.75, 1.0))
+    np.testing.assert_allclose(found.numpy(), T, atol=0.06)
+    assert temperature < 1
+
+
+def test_class_posterior_is_bayes():
+    log_g = torch.log(torch.tensor([[0.7, 0.3]]))
+    T = torch.tensor([[0.9, 0.1], [0.2, 0.8]])
+    judged = torch.tensor([[0.25, 0.75]])
+    joint = torch.tensor([0.7 * (0.9 * 0.25 + 0.1 * 0.75), 0.3 * (0.2 * 0.25 + 0.8 * 0.75)])
+    torch.testing.assert_close(class_posterior(log_g, T, judged)[0], joint / joint.sum())
+
+
+def test_log_perceived_is_the_log_of_the_product():
+    log_g = torch.log_softmax(torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), dim=1)
+    T = torch.as_tensor(symmetric(3, 0.3), dtype=torch.float32)
+    torch.testing.assert_close(log_perceived(log_g, T), torch.log(log_g.exp() @ T))
+
+
+def test_a_stacked_bank_computes_what_its_networks_do():
+    X = torch.randn(3, 7, 8, generator=torch.Generator().manual_seed(0))
+    scaling = InputLayer(torch.ones(8), torch.full((8,), 2.0), images=False)
+    networks = [Model(scaling, MLP(8, 4, hidden=(5,))) for _ in range(3)]
+    bank = make_bank(networks)
+    assert isinstance(bank, StackedMLPs)
+    prepared = bank.prepare(X.flatten(0, 1)).unflatten(0, (3, 7))
+    torch.testing.assert_close(bank(prepared), Bank(networks)(X))
+    torch.testing.assert_close(bank.network(1)(X[1]), networks[1](X[1]))
+    assert type(make_bank([nn.Linear(8, 4)])) is Bank
+
+
+def test_an_items_prediction_never_saw_its_own_judgements():
+    """Labels are pure noise: whoever predicts them well has peeked (stopping may, a little)."""
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.normal(size=(200, 8)).astype(np.float32))
+    label = torch.from_numpy(rng.integers(0, 2, 200))
+    target = torch.eye(2)[label]
+
+    def build(seed: int) -> nn.Module:
+        torch.manual_seed(seed)
+        return Model(InputLayer(torch.zeros(8), torch.ones(8), False), MLP(8, 2))
+
+    head = NetworkHead(X, build, epochs=20, patience=20)
+    targets = Targets(target, target, target, torch.ones(200))
+    folds = torch.arange(200) % 4
+    generator = torch.Generator().manual_seed(0)
+    log_g = head.crossfit(targets, torch.eye(2), folds, generator)
+    assert float((log_g.argmax(1) == label).float().mean()) < 0.7
+
+
+def crowd(seed: int = 0) -> tuple[np.ndarray, np.ndarray, Pairs]:
+    """120 items of 3 kinds, 200 features; pictures of kind 2 that lean to kind 0 fool everybody."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(120) % 3
+    lean = rng.random(120)
+    latent = 4 * np.eye(3)[y] + 0.7 * rng.normal(size=(120, 3))
+    X = np.maximum(latent @ rng.normal(size=(3, 200)) + 0.5 * rng.normal(size=(120, 200)), 0)
+    z = np.where((y == 2) & (lean < 0.3), 0, y)
+    pairs = Pairs.from_labels(z, 40, seed)
+    person = rng.integers(0, 80, len(pairs))
+    u = rng.random(len(pairs))
+    same = np.where(person < 60, pairs.same ^ (u < 0.2), u < 0.5)
+    named = Pairs(pairs.left, pairs.right, same, [f"p{k:02d}" for k in person], n_items=120)
+    return X.astype(np.float32), y, named
+
+
+def test_features_mend_what_people_agree_to_get_wrong():
+    X, y, pairs = crowd()
+    result = fit_joint(X, pairs, 3, random_state=0)
+    assert matched_accuracy(result.module(torch.from_numpy(X)).argmax(1).numpy(), y) > 0.97
+    assert matched_accuracy(result.posterior.argmax(1), y) < 0.97  # people's own view stays theirs
+    assert result.transition.diagonal().min() < 0.85
+
+
+def test_judgements_keep_apart_what_features_blur():
+    """Two kinds nearly alike in the features, another that falls in two: k-means gets it wrong."""
+    rng = np.random.default_rng(0)
+    y = np.arange(160) % 4
+    centre = 4.0 * np.eye(6)[:4]
+    centre[1] = centre[0] + 1.2 * np.eye(6)[4]
+    latent = centre[y] + 0.4 * rng.normal(size=(160, 6))
+    latent[(y == 2) & (rng.random(160) < 0.5)] += 4 * np.eye(6)[5]
+    X = np.maximum(latent @ rng.normal(size=(6, 300)), 0).astype(np.float32)
+    pairs = slipping(Pairs.from_labels(y, 40, 0), 0.8, 0.2)
+    result = fit_joint(X, pairs, 4, random_state=0)
+    assert matched_accuracy(result.module(torch.from_numpy(X)).argmax(1).numpy(), y) > 0.95
+
+
+def test_held_out_judgements_choose_the_channel_and_prefer_the_simple_one():
+    z = np.random.default_rng(0).integers(0, 3, 120)
+    pairs = slipping(Pairs.from_labels(z, 50, 0), 0.8, 0.1)
+    graph = Graph.from_pairs(pairs)
+    log_f = torch.log(0.7 * torch.eye(3)[torch.from_numpy(z)] + 0.1)
+    options = candidates(graph, RateChannel(0.7, 0.2), 3, 0) | {"class": ExactChannel()}
+    found = compare_channels(log_f, graph, options, torch.Generator().manual_seed(0))
+    assert found.chosen == "judgement"
+    assert found.log_likelihood["class"] < found.log_likelihood["judgement"]
+
+
+def test_reliability_gives_nothing_for_always_saying_different():
+    classes = torch.eye(5)[torch.arange(50) % 5]
+    left, right = np.triu_indices(50, 1)
+    truth = (left % 5) == (right % 5)
+    rng = np.random.default_rng(0)
+    person = rng.integers(0, 3, len(left))
+    same = np.where(person == 0, truth, np.where(person == 1, False, rng.random(len(left)) < 0.5))
+    pairs = Pairs(left, right, same, np.array(["good", "never", "coin"])[person], n_items=50)
+    table = annotator_table(Graph.from_pairs(pairs), classes, pairs.annotator_names)
+    reliability = dict(zip(table["annotator"], table["reliability"]))
+    assert table["annotator"][0] == "good"
+    assert reliability["good"] == pytest.approx(1, abs=1e-6)
+    assert reliability["never"] == pytest.approx(0, abs=0.01)
+    assert abs(reliability["coin"]) < 0.15
+
+
+def test_people_who_look_are_ranked_by_how_often_they_are_right():
+    """Whatever they lean to: of five classes, who leans to "different" is right more often."""
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 5
+    left = rng.integers(0, 100, 4000)
+    right = (left + rng.integers(1, 100, 4000)) % 100
+    person = np.arange(4000) // 40
+    equal = y[left] == y[right]
+    # The first half miss much and never imagine, the others the other way round.
+    rates = np.where(person[:, None] < 50, [0.6, 0.02], [0.95, 0.25])
+    same = rng.random(4000) < np.where(equal, rates[:, 0], rates[:, 1])
+    pairs = Pairs(left, right, same, [f"p{k:02d}" for k in person], n_items=100)
+    table = annotator_table(
+        Graph.from_pairs(pairs), torch.eye(5)[torch.from_numpy(y)], pairs.annotator_names
+    )
+    share = np.bincount(person, same == equal) / 40
+    ranked = [share[int(name[1:])] for name in table["annotator"]]
+    assert spearmanr(ranked, table["reliability"]).statistic > 0.95
+
+
+def test_spectral_clusters_are_let_go_of_bit_by_bit():
+    """Few judgements, some by lazy people: let go of at once, beliefs fall back to "any class"."""
+    rng = np.random.default_rng(2)
+    z = rng.integers(0, 4, 400)
+    base = Pairs.from_labels(z, 12, 2)
+    person = np.arange(len(base)) // 30
+    kind = rng.random(person.max() + 1)[person]
+    honest = np.where(base.same, rng.random(len(base)) < 0.85, rng.random(len(base)) < 0.1)
+    same = np.where(kind < 0.05, False, np.where(kind < 0.1, True, honest))
+    pairs = Pairs(base.left, base.right, same, [f"p{k:03d}" for k in person], n_items=400)
+    rates = moment_rates(pairs, 4, rng)
+    channel = AnnotatorChannel.from_rates(rates.a, rates.b, len(pairs.annotator_names))
+    posterior, _ = spectral_start(Graph.from_pairs(pairs), channel, 4, seed=0, rounds=25)
+    assert matched_accuracy(posterior.belief.argmax(1).numpy(), z) > 0.8
+
+
+def test_features_speak_for_classes_by_what_these_explain_in_any_direction():
+    """Against Gaussians written out; classes apart in a direction of little spread count too."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    latent = rng.normal(size=(60, 5)) * [3, 1, 1, 1, 0.2]
+    latent[:, 4] += 1.5 * y
+    items = np.column_stack([latent, np.full(60, 20.0)])
+    features = Features.of(torch.from_numpy(items))
+    classes = torch.eye(2, dtype=torch.float64)[torch.from_numpy(y)]
+    points = features.points.numpy()
+    whole = points.T @ points / 60
+    within = sum(np.cov(points[y == c].T, bias=True) / 2 for c in (0, 1))
+    floor = DRAWN * np.trace(whole) / len(whole) * np.eye(len(whole))
+    shapes = [np.linalg.slogdet((1 - DRAWN) * m + floor)[1] for m in (whole, within)]
+    assert features.log_density(classes) == pytest.approx(30 * (shapes[0] - shapes[1]))
+    spread = np.linalg.eigvalsh(within)
+    assert features.dimensions(classes) == pytest.approx(spread.sum() ** 2 / (spread**2).sum())
+    shuffled = classes[torch.from_numpy(rng.permutation(60))]
+    assert features.log_density(classes) > features.log_density(shuffled) + 5
+
+
+def test_a_gaussian_head_is_fitted_without_the_items_it_predicts():
+    """Cross-fits against a fit from scratch to the other items alone."""
+    rng = np.random.default_rng(0)
+    features = Features.of(torch.from_numpy(rng.random((40, 12))))
+    classes = torch.from_numpy(rng.dirichlet(np.ones(3), 40))
+    folds = torch.arange(40) % 4
+    targets = Targets(classes, classes, classes, torch.ones(40))
+    head = GaussianHead(features, 3.0, 0.3)
+    log_g = head.crossfit(targets, torch.eye(3), folds, torch.Generator())
+    mine, p = (folds != 1), features.points
+    q, x = classes[mine], p[mine]
+    mass, means = q.sum(0), (q.T @ x) / q.sum(0)[:, None]
+    within = (x.T @ x - (means.T * mass) @ means) / mass.sum()
+    shape = 0.7 * within + 0.3 * within.trace() / len(within) * torch.eye(len(within))
+    weight = torch.linalg.solve(shape, means.T)
+    bias = torch.log(mass / mass.sum()) - 0.5 * (means.T * weight).sum(0)
+    expected = torch.log_softmax(p[~mine] @ weight + bias, dim=1)
+    torch.testing.assert_close(log_g[folds == 1], expected)
+
+
+def test_items_that_repeat_or_do_not_differ_at_all_have_heads_too():
+    label = torch.arange(40) % 4
+    features = Features.of(torch.eye(12)[label])
+    classes = torch.softmax(30 * torch.eye(4)[label], dim=1) * (1 + 1e-6)  # as rounding leaves them
+    targets = Targets(classes, classes, classes, torch.ones(40))
+    for stiffness in (1.0, 0.2):
+        head = GaussianHead(features, 3.0, stiffness)
+        log_g = head.crossfit(targets, torch.eye(4), torch.arange(40) % 3, torch.Generator())
+        assert (log_g.argmax(1) == label).all()
+        assert np.isfinite(head.own_evidence(classes))
+    assert Features.of(torch.ones(40, 12)) is None
+    X, pairs = (
+        np.ones((40, 12), np.float32),
+        slipping(Pairs.from_labels(label.numpy(), 20), 0.8, 0.1),
+    )
+    assert fit_joint(X, pairs, 4, random_state=0, options=FAST).classes.shape == (40, 4)

@@ -1,0 +1,127 @@
+"""The number of classes, from the judgements alone."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from likewise.inference.count_by_prediction import can_count, search, simplest
+from likewise.inference.n_classes import count_classes
+from likewise.methods.dispatch import number_of_classes
+from likewise.pairs import Pairs
+
+
+def perceived(n_items: int, n_classes: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, n_classes, n_items)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5, 10])
+@pytest.mark.parametrize("per_item", [None, 30, 40])
+def test_consistent_judgements_show_their_groups(n_classes, per_item):
+    count, evidence = count_classes(Pairs.from_labels(perceived(500, n_classes, 0), per_item, 1))
+    assert count == n_classes
+    assert evidence["rule"] == "components"
+
+
+def test_groups_that_have_not_grown_together_still_say_how_many():
+    counts = [count_classes(Pairs.from_labels(perceived(1000, 8, s), 13, s))[0] for s in range(5)]
+    assert sum(count == 8 for count in counts) >= 4
+    assert max(counts) == 8  # never more groups, any two judged different, than classes
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 7])
+def test_contradictory_judgements_show_it_in_their_spectrum(n_classes):
+    rng = np.random.default_rng(0)
+    pairs = Pairs.from_labels(perceived(400, n_classes, 0), 120, 1)
+    u = rng.random(len(pairs))
+    noisy = Pairs(pairs.left, pairs.right, np.where(pairs.same, u < 0.7, u < 0.1), n_items=400)
+    count, evidence = count_classes(noisy)
+    assert count == n_classes
+    assert evidence["rule"] == "spectrum"
+    above = [value for value in evidence["eigenvalues"] if value > evidence["edge"]]
+    assert len(above) == n_classes - 1
+
+
+def test_answers_that_mean_nothing_give_the_least_number():
+    rng = np.random.default_rng(0)
+    pairs = Pairs.from_labels(perceived(300, 5, 0), 40, 1)
+    noise = Pairs(pairs.left, pairs.right, rng.random(len(pairs)) < 0.3, n_items=300)
+    assert count_classes(noise)[0] == 2
+
+
+def test_unequal_classes_count_too():
+    z = np.repeat(np.arange(4), [200, 100, 60, 40])
+    assert count_classes(Pairs.from_labels(z))[0] == 4
+    assert count_classes(Pairs.from_labels(z, 60, 0))[0] == 4
+
+
+def crowd(n_classes: int, seed: int = 0) -> tuple[np.ndarray, Pairs]:
+    """240 items of 40 features in blobs, and 16 noisy judgements an item, a fifth of them coins."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(240) % n_classes
+    X = 1.5 * rng.normal(size=(n_classes, 40))[y] + rng.normal(size=(240, 40))
+    base = Pairs.from_labels(y, 16, seed)
+    person = rng.integers(0, 20, len(base))
+    u = rng.random(len(base))
+    same = np.where(person < 4, u < 0.5, base.same ^ (u < 0.08))
+    return X, Pairs(base.left, base.right, same, [f"p{k}" for k in person], n_items=240)
+
+
+def test_features_show_what_too_few_judgements_do_not():
+    X, pairs = crowd(6)
+    assert count_classes(pairs)[0] < 6
+    count, evidence = number_of_classes("auto", pairs, 240, X)
+    assert count == 6
+    assert evidence["rule"] == "held-out judgements"
+    scores = evidence["log_likelihood"]
+    assert scores["6"] > scores["5"] > scores["2"]
+    assert json.loads(json.dumps(evidence)) == evidence
+
+
+def test_only_few_features_and_judgements_are_counted_by_fits():
+    X, pairs = crowd(3)
+    assert can_count(X, pairs)
+    assert not can_count(X.reshape(240, 8, 5), pairs)  # images
+    assert not can_count(X, pairs.select(np.arange(100)))
+    assert not can_count(X, Pairs.from_labels(np.arange(240) % 3))
+    assert not can_count(np.zeros((10_000, 2)), pairs)
+
+
+def scorer(best: int, asked: list[int]):
+    """Scores (100,) that fall off on both sides of ``best``, all judgements alike."""
+
+    def score(number: int) -> torch.Tensor:
+        asked.append(number)
+        noise = torch.randn(100, generator=torch.Generator().manual_seed(number))
+        return 0.01 * noise - abs(number - best)
+
+    return score
+
+
+@pytest.mark.parametrize("best", [2, 5, 10, 13])
+def test_the_search_climbs_to_the_best_number_and_asks_for_none_twice(best):
+    asked: list[int] = []
+    tried = search(scorer(best, asked), at_least=2, at_most=48)
+    assert simplest(tried) == best
+    assert len(asked) == len(set(asked)) == len(tried)
+    assert max(asked) <= 27
+
+
+def test_the_search_goes_as_far_as_the_spectrum_saw_and_no_further_than_there_are_items():
+    assert max(search(scorer(3, []), at_least=20, at_most=48)) == 20
+    assert max(search(scorer(30, []), at_least=2, at_most=9)) == 9
+
+
+def test_the_smallest_number_that_is_not_clearly_worse_is_taken():
+    noise = torch.randn(400, generator=torch.Generator().manual_seed(0))
+    tried = {1: noise - 2, 2: noise - 1, 3: 0.5 * noise - 0.001, 4: 0.5 * noise.flip(0)}
+    assert simplest(tried) == 3
+
+
+def test_a_class_that_brings_far_less_than_the_one_before_is_none():
+    exact = torch.zeros(400)  # no doubt about any difference
+    assert simplest({1: exact - 3, 2: exact - 2, 3: exact - 0.1, 4: exact}) == 3
+    assert simplest({1: exact - 3, 2: exact - 2, 3: exact - 1, 4: exact}) == 4

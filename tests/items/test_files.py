@@ -1,0 +1,189 @@
+"""Items, classes and matrices from files; evaluation, naming and simulation on top of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.datasets.simulation import Simulation, simulate
+from likewise.errors import InputError
+from likewise.io.spreadsheets import write_csv
+from likewise.items.files import ItemFile, read_items
+from likewise.items.labels import read_label_file, read_labels, read_matrix
+from likewise.metrics import evaluate_predictions
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3) / 4
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def table(rows: np.ndarray[tuple[int, ...], np.dtype[np.float32]], names: list[str]) -> list[str]:
+    return [",".join([name, *(f"{v:g}" for v in row)]) for name, row in zip(names, rows)]
+
+
+def test_arrays(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    found = read_items(tmp_path / "x.npy")
+    np.testing.assert_array_equal(found.items, X)
+    assert found.ids is None
+    assert found.names.tolist() == ["0", "1", "2", "3"]
+    np.savez(tmp_path / "x.npz", X=X, ids=list("abcd"), y=np.zeros(4))
+    found = read_items(tmp_path / "x.npz")
+    np.testing.assert_array_equal(found.items, X)
+    assert found.names.tolist() == list("abcd")
+    np.savez(tmp_path / "one.npz", whatever=X)
+    np.testing.assert_array_equal(read_items(tmp_path / "one.npz").items, X)
+    np.savez(tmp_path / "ids.npz", X=X, ids=["a"])
+    with pytest.raises(InputError, match="1 ids"):
+        read_items(tmp_path / "ids.npz")
+
+
+@pytest.mark.parametrize("header", ["id,p,q,r", "p;q;r", ",0,1,2", "0,1,2"])
+def test_tables_with_and_without_ids(tmp_path: Path, header: str) -> None:
+    separator = ";" if ";" in header else ","
+    has_ids = header.startswith(("id", ","))
+    rows = table(X, list("abcd"))
+    rows = rows if has_ids else [row.split(",", 1)[1] for row in rows]
+    text = "\n".join([header, *(row.replace(",", separator) for row in rows)])
+    found = read_items(write(tmp_path, "x.csv", text))
+    np.testing.assert_array_equal(found.items, X)
+    assert (found.ids is not None) == has_ids
+    if has_ids:
+        assert found.names.tolist() == list("abcd")
+
+
+def test_a_table_without_a_header(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",")
+    np.testing.assert_allclose(read_items(tmp_path / "x.csv").items, X)
+    with pytest.raises(InputError, match="row 2: 1 numbers where the first row has 2"):
+        read_items(write(tmp_path, "y.csv", "1.5,2\n3\n"))
+    with pytest.raises(InputError, match="row 2: not all"):
+        read_items(write(tmp_path, "z.csv", "1.5,2\n3,x\n"))
+
+
+def test_another_id_column(tmp_path: Path) -> None:
+    path = write(tmp_path, "x.csv", "\n".join(["who,p,q,r", *table(X, list("abcd"))]))
+    assert read_items(path, id_column="who").names.tolist() == list("abcd")
+    with pytest.raises(InputError, match="who, p, q, r"):
+        read_items(path, id_column="name")
+    with pytest.raises(InputError, match="line 2: who is 'a', not a number"):
+        read_items(path)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"id": list("abcd"), **{f"f{k}": X[:, k] for k in range(3)}}
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    found = read_items(tmp_path / "x.parquet")
+    np.testing.assert_array_equal(found.items, X)
+    assert found.names.tolist() == list("abcd")
+
+
+def test_a_folder_of_images(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for k, size in enumerate([(6, 6), (8, 6)]):
+        Image.new("RGB", size, (10 * k, 0, 0)).save(tmp_path / f"{k}.png")
+    with pytest.raises(InputError, match="give a size"):
+        read_items(tmp_path)
+    found = read_items(tmp_path, size=4)
+    assert found.items.shape == (2, 4, 4, 3)
+    assert found.names.tolist() == ["0.png", "1.png"]
+
+
+def test_labels_by_name_by_position_and_in_order(tmp_path: Path) -> None:
+    items = ItemFile(X, np.array(["a.png", "b.png", "c.png", "d.png"]))
+    where, labels = read_labels(write(tmp_path, "n.csv", "item,label\nc,dog\na.png,cat\n"), items)
+    assert (where.tolist(), labels.tolist()) == ([2, 0], ["dog", "cat"])
+    where, labels = read_labels(write(tmp_path, "p.csv", "item,class\n3,1\n1,\n"), ItemFile(X))
+    assert (where.tolist(), labels.tolist()) == ([3], ["1"])
+    where, labels = read_labels(write(tmp_path, "o.csv", "y\nw\nx\ny\nz\n"), items)
+    assert (where.tolist(), labels.tolist()) == ([0, 1, 2, 3], ["w", "x", "y", "z"])
+    np.save(tmp_path / "y.npy", np.array([3, 1, 2, 0]))
+    assert read_labels(tmp_path / "y.npy", items)[1].tolist() == ["3", "1", "2", "0"]
+    two = write(tmp_path, "t.csv", "item,age,breed\na,3,dog\n")
+    assert read_labels(two, items, column="breed")[1].tolist() == ["dog"]
+
+
+def test_labels_that_are_all_there_is(tmp_path: Path) -> None:
+    ids, labels = read_label_file(write(tmp_path, "a.csv", "item,label\nb,1\na,2\n"))
+    assert ids is not None
+    assert (ids.tolist(), labels.tolist()) == (["b", "a"], ["1", "2"])
+    assert read_label_file(write(tmp_path, "n.csv", "item,label\n0,1\n1,2\n"))[0] is None
+    with pytest.raises(InputError, match="no class in row 1"):
+        read_label_file(write(tmp_path, "b.csv", "item,label\nb,1\na,\n"))
+
+
+@pytest.mark.parametrize("text", ["0.9,0.1\n0.2,0.8\n", "0.9 0.1\n0.2 0.8", "0.9;0.1\n0.2;0.8\n"])
+def test_matrices(tmp_path: Path, text: str) -> None:
+    expected = [[0.9, 0.1], [0.2, 0.8]]
+    assert read_matrix(write(tmp_path, "t.csv", text)).tolist() == expected
+    np.save(tmp_path / "t.npy", np.array(expected))
+    assert read_matrix(tmp_path / "t.npy").tolist() == expected
+
+
+def test_evaluation_under_the_best_matching() -> None:
+    truth = np.array(["10", "2", "2", "1", "1", "1"])
+    predicted = np.array([1, 0, 0, 2, 2, 1])
+    found = evaluate_predictions(np.eye(3)[predicted], np.arange(3), truth)
+    assert found.classes == ["1", "2", "10"]  # as numbers, not as text
+    assert found.matched == ["2", "0", "1"]  # no involution: the direction matters
+    assert found.accuracy == pytest.approx(5 / 6)
+    assert found.recall == pytest.approx([2 / 3, 1, 1])
+    assert found.confusion == [[2, 0, 1], [0, 2, 0], [0, 0, 1]]
+    assert found.named_accuracy is None
+
+
+def test_evaluation_with_fewer_learned_classes_and_with_names() -> None:
+    truth = np.array(["a", "b", "c", "c"])
+    names = np.array(["a", "c"])
+    found = evaluate_predictions(np.eye(2)[[0, 0, 1, 0]], names, truth)
+    assert found.matched == ["a", "–", "c"]
+    assert found.accuracy == pytest.approx(0.5)
+    assert found.named_accuracy == pytest.approx(0.5)
+    with pytest.raises(InputError, match="no item of known class"):
+        evaluate_predictions(np.zeros((0, 2)), names, np.array([], np.str_))
+
+
+def test_simulated_judgements_have_the_noise_asked_for() -> None:
+    y = np.arange(600) % 3
+    exact = simulate(y, Simulation(), np.random.default_rng(0))
+    assert exact.is_complete
+    np.testing.assert_array_equal(exact.components() == exact.components()[0], y == 0)
+    how = Simulation(miss=0.3, false_alarm=0.1, per_item=100, annotators=4)
+    pairs = simulate(y, how, np.random.default_rng(0))
+    truly = y[pairs.left] == y[pairs.right]
+    assert pairs.same[truly].mean() == pytest.approx(0.7, abs=0.02)
+    assert pairs.same[~truly].mean() == pytest.approx(0.1, abs=0.02)
+    assert pairs.annotator_names is not None
+    assert pairs.annotator_names.tolist() == ["person1", "person2", "person3", "person4"]
+    coin = Simulation(per_item=100, annotators=3, careless=1.0)
+    tossed = simulate(y, coin, np.random.default_rng(0))
+    assert tossed.same.mean() == pytest.approx(0.5, abs=0.02)
+
+
+def test_pair_noise_goes_one_way() -> None:
+    t = Simulation(class_noise=0.3, kind="pair").transition(3)
+    np.testing.assert_allclose(t, [[0.7, 0.3, 0], [0, 0.7, 0.3], [0.3, 0, 0.7]])
+
+
+def test_csv_for_people_runs_no_formula(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    write_csv(path, {"item": ["=1+1", "@x", "plain", "-3"], "p": [-0.5, 1.0, 2.0, 3.0]})
+    assert path.read_text().splitlines() == [
+        "item,p",
+        "'=1+1,-0.5",
+        "'@x,1.0",
+        "plain,2.0",
+        "'-3,3.0",
+    ]
+    with pytest.raises(InputError, match="is a folder"):
+        write_csv(tmp_path, {"a": [1]})

@@ -1,0 +1,311 @@
+"""Estimators of T on posteriors and perceived classes of which the true T is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from likewise.errors import InputError
+from likewise.metrics import transition_error
+from likewise.noise import corrupt_labels, pair_flip, symmetric
+from likewise.noise.estimation import (
+    STRENGTHS,
+    TEMPERATURES,
+    anchor_transition,
+    count_transition,
+    gram_transition,
+    held_out_transition,
+    likelihood_transition,
+    shrunk_transition,
+)
+
+C = 5
+NOISES = {
+    "symmetric .2": symmetric(C, 0.2),
+    "symmetric .6": symmetric(C, 0.6),
+    "pair flip .3": pair_flip(C, 0.3),
+}
+every_noise = pytest.mark.parametrize("true", NOISES.values(), ids=NOISES)
+
+
+def calibrated(n: int, sharpness: float, seed: int = 0) -> tuple[torch.Tensor, np.ndarray]:
+    """Logits of calibrated posteriors, and classes drawn from them."""
+    made = torch.Generator().manual_seed(seed)
+    logits = sharpness * torch.randn(n, C, generator=made)
+    p = logits.softmax(dim=1)
+    return logits, torch.multinomial(p, 1, generator=made).squeeze(1).numpy()
+
+
+# -- anchors -------------------------------------------------------------------------------------
+
+
+@every_noise
+def test_anchors_find_t_where_there_are_anchor_points(true):
+    """f of a perfect stage 1: f = g @ T, with some g of exactly one class."""
+    g = np.concatenate([np.eye(C), np.random.default_rng(0).dirichlet(np.ones(C), 200)])
+    np.testing.assert_allclose(anchor_transition(g @ true), true)
+
+
+def test_a_quantile_is_not_misled_by_one_overconfident_item():
+    true = symmetric(C, 0.4)
+    rng = np.random.default_rng(0)
+    g = np.repeat(np.eye(C), 200, axis=0)
+    f = g @ true + rng.normal(0, 0.01, (len(g), C)).clip(-0.05, 0.05)
+    f = f / f.sum(axis=1, keepdims=True)
+    f[::200] = np.eye(C)  # memorised: says it is certain
+    assert transition_error(anchor_transition(f), true) > 0.5
+    assert transition_error(anchor_transition(f, quantile=0.97), true) < 0.05
+
+
+def test_the_quantile_is_an_order_statistic():
+    f = np.stack([np.linspace(0.1, 0.9, 9), np.linspace(0.9, 0.1, 9)], axis=1)
+    np.testing.assert_allclose(anchor_transition(f, 1.0), anchor_transition(f))
+    np.testing.assert_allclose(anchor_transition(f, 5 / 9)[0], [0.5, 0.5])
+    np.testing.assert_allclose(anchor_transition(f, 0.12)[0], [0.2, 0.8])
+
+
+@given(st.integers(0, 1000), st.one_of(st.none(), st.floats(0.01, 1.0)))
+def test_anchor_rows_are_distributions(seed, quantile):
+    f = np.random.default_rng(seed).dirichlet(np.ones(C), 20) * 0.999
+    found = anchor_transition(f, quantile)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("f", [np.zeros(3), np.zeros((0, 3))])
+def test_anchors_need_a_posterior(f):
+    with pytest.raises(InputError, match=r"^anchors need an \(n, C\) posterior"):
+        anchor_transition(f)
+
+
+# -- shrinkage -----------------------------------------------------------------------------------
+
+
+def counts_of(true: np.ndarray, per_row: int, seed: int = 0) -> torch.Tensor:
+    rng = np.random.default_rng(seed)
+    rows = np.stack([rng.multinomial(per_row, row) for row in true])
+    return torch.tensor(rows, dtype=torch.float32)
+
+
+def pull(counts: torch.Tensor) -> float:
+    """How far the estimate went from the raw shares to the two-parameter matrix: 0 to 1."""
+    raw = counts / counts.sum(dim=1, keepdim=True)
+    kept = float(counts.diagonal().sum() / counts.sum())
+    centre = torch.tensor(symmetric(len(counts), 1 - kept), dtype=torch.float32)
+    found = shrunk_transition(counts[None])[0]
+    return float((found - raw).norm() / (centre - raw).norm())
+
+
+def test_symmetric_noise_is_pulled_to_two_parameters():
+    """On average over samples: any one may look asymmetric by chance."""
+    true = symmetric(C, 0.4)
+    tables = [counts_of(true, 60, seed) for seed in range(20)]
+    found = [transition_error(shrunk_transition(t[None])[0], true) for t in tables]
+    raw = [transition_error(t / t.sum(dim=1, keepdim=True), true) for t in tables]
+    assert np.mean([pull(table) for table in tables]) > 0.8
+    assert np.mean(found) < 0.4 * np.mean(raw)
+
+
+def test_pair_flips_are_left_alone():
+    true = pair_flip(C, 0.3)
+    counts = counts_of(true, 500)
+    assert pull(counts) < 0.1
+    assert transition_error(shrunk_transition(counts[None])[0], true) < 0.08
+
+
+def test_the_strength_is_that_of_most_evidence():
+    """Against the Dirichlet-multinomial written out, for two unlike tables at once."""
+    tables = torch.stack([counts_of(symmetric(3, 0.3), 40), counts_of(pair_flip(3, 0.3), 40)])
+    found = shrunk_transition(tables.double())
+    from scipy.special import gammaln
+
+    for table, estimate in zip(tables.double().numpy(), found.numpy()):
+        kept = np.trace(table) / table.sum()
+        centre = symmetric(3, 1 - kept)
+        best = max(
+            STRENGTHS,
+            key=lambda s: sum(
+                gammaln(s)
+                - gammaln(s + row.sum())
+                + (gammaln(s * prior + row) - gammaln(s * prior)).sum()
+                for row, prior in zip(table, centre)
+            ),
+        )
+        expected = (table + best * centre) / (table.sum(axis=1, keepdims=True) + best)
+        np.testing.assert_allclose(estimate, expected, rtol=1e-6)
+
+
+@given(st.integers(0, 1000), st.integers(2, 6))
+def test_any_counts_give_a_transition_matrix(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    counts = torch.tensor(rng.integers(0, 30, (2, n_classes, n_classes)) * (rng.random() < 0.9))
+    found = shrunk_transition(counts.double())
+    assert torch.isfinite(found).all()
+    assert (found > 0).all()
+    torch.testing.assert_close(found.sum(dim=2), torch.ones(2, n_classes).double())
+
+
+def test_no_counts_at_all_say_nothing():
+    found = shrunk_transition(torch.zeros(1, 4, 4))[0]
+    torch.testing.assert_close(found, torch.full((4, 4), 0.25))
+
+
+# -- counting ------------------------------------------------------------------------------------
+
+
+@every_noise
+def test_counting_among_confident_items_finds_t(true):
+    logits, y = calibrated(8000, sharpness=6.0)
+    z = corrupt_labels(y, true, 1)
+    found = count_transition(logits, torch.from_numpy(z)).numpy()
+    assert transition_error(found, true) < 0.12
+
+
+def test_counting_leaves_out_what_the_network_is_unsure_of():
+    """Half of the items are sure and right, half are coin tosses: all of them would say .5."""
+    y = np.random.default_rng(0).integers(C, size=4000)
+    logits = torch.nn.functional.one_hot(torch.from_numpy(y), C).float() * 8
+    logits[2000:] = 0.01 * torch.randn(2000, C, generator=torch.Generator().manual_seed(0))
+    found = count_transition(logits, torch.from_numpy(y))
+    assert found.diagonal().min() > 0.97
+
+
+@every_noise
+def test_unknown_perceived_classes_are_left_out(true):
+    logits, y = calibrated(2000, sharpness=6.0)
+    z = torch.from_numpy(corrupt_labels(y, true, 1))
+    known = torch.rand(2000, generator=torch.Generator().manual_seed(3)) < 0.8
+    masked = torch.where(known, z, -1)
+    found = count_transition(logits, masked).numpy()
+    assert transition_error(found, true) < 0.25
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
+
+
+def test_a_class_that_is_never_predicted_gets_a_row_all_the_same():
+    logits = torch.zeros(50, C)
+    logits[:, 0] = 5
+    found = count_transition(logits, torch.zeros(50, dtype=torch.int64))
+    assert torch.isfinite(found).all()
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(C))
+
+
+# -- likelihood ----------------------------------------------------------------------------------
+
+
+@every_noise
+def test_likelihood_finds_t_from_calibrated_posteriors(true):
+    logits, y = calibrated(8000, sharpness=4.0)
+    z = corrupt_labels(y, true, 1)
+    found, temperature, cost = likelihood_transition(logits, torch.from_numpy(z))
+    assert transition_error(found, true) < 0.12
+    assert 0.7 <= float(temperature) <= 1.5
+    f = logits.double().softmax(dim=1).numpy() @ true
+    best_possible = -np.log(f[np.arange(len(z)), z]).mean()
+    assert float(cost) == pytest.approx(best_possible, abs=0.02)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_likelihood_finds_the_temperature_of_a_miscalibrated_network(factor):
+    true = symmetric(C, 0.3)
+    logits, y = calibrated(8000, sharpness=4.0)
+    z = torch.from_numpy(corrupt_labels(y, true, 1))
+    found, temperature, _ = likelihood_transition(factor * logits, z)
+    assert float(temperature) == pytest.approx(factor, rel=0.45)
+    assert transition_error(found, true) < 0.12
+
+
+def test_likelihood_leaves_unknown_items_out():
+    logits, y = calibrated(400, sharpness=4.0)
+    z = torch.from_numpy(corrupt_labels(y, symmetric(C, 0.2), 1))
+    masked = torch.cat([z, torch.full((100,), -1)])
+    more = torch.cat([logits, torch.randn(100, C, generator=torch.Generator().manual_seed(1))])
+    for one, two in zip(likelihood_transition(logits, z), likelihood_transition(more, masked)):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
+
+
+def test_estimates_do_not_know_the_numbering():
+    logits, y = calibrated(1000, sharpness=4.0)
+    z = torch.from_numpy(corrupt_labels(y, pair_flip(C, 0.3), 1))
+    order = torch.tensor([3, 0, 4, 1, 2])  # new class k is old class order[k]
+    place = torch.argsort(order)
+    for estimate in (count_transition, lambda a, b: likelihood_transition(a, b)[0]):
+        plain = estimate(logits, z)
+        renumbered = estimate(logits[:, order], place[z])
+        torch.testing.assert_close(renumbered, plain[order][:, order], atol=1e-4, rtol=1e-3)
+
+
+# -- from inconsistent judgements ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2, 0.5])
+def test_the_gram_of_symmetric_noise_is_found_from_pairs(rate):
+    true, rng = symmetric(C, rate), np.random.default_rng(0)
+    y = rng.integers(C, size=(2, 200_000))
+    z = [corrupt_labels(part, true, rng) for part in y]
+    found = gram_transition(y[0], y[1], z[0] == z[1], C)
+    assert transition_error(found, true) < 0.02
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_pairs_of_one_kind_only_still_give_a_matrix():
+    ones = np.zeros(4, np.int64)
+    for left, right in ((ones, ones), (ones, ones + 1)):
+        for same in (np.ones(4, bool), np.zeros(4, bool)):
+            found = gram_transition(left, right, same, 3)
+            np.testing.assert_allclose(found.sum(axis=1), 1)
+            assert (found >= 0).all()
+
+
+def too_sure(
+    n: int = 4000, noise: float = 0.6, margin: float = 5.0
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Held-out logits of a network that is sure of everything and right about a tenth, of which
+    it is surest; perceived classes of those items under symmetric noise."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(C, size=n)
+    surest = np.arange(n) < n // 10
+    said = np.where(surest | (rng.random(n) < 0.3), y, rng.integers(C, size=n))
+    logits = np.where(surest, margin + 3, margin)[:, None] * np.eye(C)[said]
+    z = corrupt_labels(y, symmetric(C, noise), rng)
+    return torch.tensor(logits, dtype=torch.float32), torch.tensor(z)
+
+
+def test_a_t_that_keeps_less_than_the_surest_items_agree_is_refuted():
+    logits, z = too_sure()
+    likeliest, _, _ = likelihood_transition(logits, z)
+    found, _ = held_out_transition(logits, z)
+    assert float(likeliest.diagonal().mean()) < 0.33
+    assert float(found.diagonal().mean()) == pytest.approx(0.4, abs=0.05)
+    torch.testing.assert_close(found, count_transition(logits, z))
+
+
+def test_with_less_noise_the_network_must_be_less_sure():
+    logits, z = too_sure(noise=0.4, margin=0.5)
+    _, suited, _ = likelihood_transition(logits, z)
+    found, temperature = held_out_transition(logits, z)
+    assert suited < temperature
+    costs = [
+        -((logits / t).softmax(dim=1) @ found).gather(1, z[:, None]).log().mean()
+        for t in TEMPERATURES
+    ]
+    assert float(temperature) == pytest.approx(TEMPERATURES[int(np.argmin(costs))])
+
+
+def test_a_few_items_refute_nothing():
+    for n, refuted in ((350, False), (4000, True)):
+        logits, z = too_sure(n, noise=0.2)
+        found, _ = held_out_transition(logits, z)
+        likeliest = likelihood_transition(logits, z)[0]
+        assert torch.equal(found, likeliest) is not refuted
+
+
+@every_noise
+def test_the_likeliest_t_stays_where_counting_agrees(true):
+    logits, y = calibrated(3000, 4.0)
+    z = torch.tensor(corrupt_labels(y, true, np.random.default_rng(1)))
+    likeliest, suited, _ = likelihood_transition(logits, z)
+    found, temperature = held_out_transition(logits, z)
+    torch.testing.assert_close(found, likeliest)
+    assert temperature == suited

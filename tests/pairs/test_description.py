@@ -1,0 +1,206 @@
+"""What judgements say about themselves, against counting by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from likewise.pairs import Pairs
+from likewise.pairs.description import describe
+from likewise.pairs.triangles import rates_from_triangles
+
+N_ITEMS = 9
+
+
+@st.composite
+def judgements(draw: st.DrawFn) -> Pairs:
+    item = st.integers(0, N_ITEMS - 1)
+    row = st.tuples(item, item, st.booleans()).filter(lambda r: r[0] != r[1])
+    rows = draw(st.lists(row, max_size=60))
+    left, right, same = (np.array([r[k] for r in rows], int) for k in range(3))
+    return Pairs(left, right, same.astype(bool), n_items=N_ITEMS)
+
+
+def slow_triangles(pairs: Pairs) -> tuple[float, float, float]:
+    """``(closed, exactly two same, three same)`` by looking at every triple."""
+    answers = defaultdict(list)
+    for i, j, same in zip(pairs.left, pairs.right, pairs.same, strict=True):
+        answers[frozenset((int(i), int(j)))].append(float(same))
+    share = {pair: np.mean(values) for pair, values in answers.items()}
+    closed = two = three = 0.0
+    for triple in combinations(range(pairs.n_items), 3):
+        sides = [share.get(frozenset(side)) for side in combinations(triple, 2)]
+        if None in sides:
+            continue
+        a, b, c = sides
+        closed += 1
+        three += a * b * c
+        two += a * b * (1 - c) + a * (1 - b) * c + (1 - a) * b * c
+    return closed, two, three
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@settings(max_examples=60)
+@given(pairs=judgements())
+def test_counts_equal_counting_by_hand(pairs: Pairs, dense: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", N_ITEMS if dense else 0)
+        found = describe(pairs)
+    triangles = found.triangles
+    expected = slow_triangles(pairs)
+    counted = (triangles.closed, triangles.two_same, triangles.three_same)
+    np.testing.assert_allclose(counted, expected, atol=1e-9)
+    answers = defaultdict(set)
+    for i, j, same in zip(pairs.left, pairs.right, pairs.same, strict=True):
+        answers[frozenset((int(i), int(j)))].add(bool(same))
+    assert found.repeats == len(pairs) - len(answers)
+    assert found.contradictions == sum(len(both) == 2 for both in answers.values())
+    ids = pairs.components()
+    assert found.inside == np.sum((ids[pairs.left] == ids[pairs.right]) & ~pairs.same)
+    assert found.loops == slow_loops(pairs)
+    assert found.items_judged == len(np.union1d(pairs.left, pairs.right))
+    sizes = np.bincount(ids)
+    assert found.largest_components == sorted(sizes[sizes > 1].tolist(), reverse=True)
+    assert found.unlinked == np.sum(sizes == 1)
+
+
+def slow_loops(pairs: Pairs) -> int:
+    """Judgements about items that the "same" answers link without them, one by one."""
+    group = list(range(pairs.n_items))
+    loops = 0
+    for i, j, same in sorted(zip(pairs.left, pairs.right, pairs.same), key=lambda row: not row[2]):
+        if group[i] == group[j]:
+            loops += 1
+        elif same:
+            group = [group[j] if g == group[i] else g for g in group]
+    return loops
+
+
+def noisy(n_items: int, n_classes: int, miss: float, false_alarm: float, seed: int) -> Pairs:
+    """All pairs of balanced classes, single judgements flipped at the given rates."""
+    rng = np.random.default_rng(seed)
+    listed = Pairs.from_labels(np.arange(n_items) % n_classes).explicit()
+    flip = rng.random(len(listed)) < np.where(listed.same, miss, false_alarm)
+    return Pairs(listed.left, listed.right, listed.same ^ flip)
+
+
+@pytest.mark.parametrize(("miss", "false_alarm"), [(0.3, 0.05), (0.1, 0.3), (0.02, 0.4)])
+def test_rates_of_flipped_judgements_are_recovered(miss: float, false_alarm: float) -> None:
+    found = describe(noisy(400, 5, miss, false_alarm, 0), n_classes=5)
+    assert found.noise.kind == "judgement"
+    assert found.noise.miss == pytest.approx(miss, abs=0.03)
+    assert found.noise.false_alarm == pytest.approx(false_alarm, abs=0.01)
+    assert "taking 5 classes of equal size" in found.verdict
+
+
+def test_classes_are_counted_where_nobody_says_how_many() -> None:
+    found = describe(noisy(300, 4, 0.2, 0.1, 2))
+    assert (found.noise.n_classes, found.noise.counted) == (4, True)
+    assert found.noise.miss == pytest.approx(0.2, abs=0.04)
+    assert "taking 4 classes as counted from the judgements" in found.verdict
+    assert not describe(noisy(300, 4, 0.2, 0.1, 2), n_classes=4).noise.counted
+
+
+def test_many_judgements_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.pairs.description.MAX_TO_COUNT", 1000)
+    found = describe(noisy(100, 4, 0.2, 0.1, 2))
+    assert (found.noise.kind, found.noise.miss) == ("judgement", None)
+
+
+def test_rates_solve_the_moment_equations() -> None:
+    """P(same) and P(three same) written out as sums over classes."""
+    c, a, b = 7, 0.8, 0.15
+    p = (a + (c - 1) * b) / c
+    three = (a**3 + 3 * (c - 1) * a * b**2 + (c - 1) * (c - 2) * b**3) / c**2
+    assert rates_from_triangles(p, three, c) == pytest.approx((1 - a, b))
+
+
+def test_sampled_triangles_agree_with_exact_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = noisy(300, 4, 0.25, 0.1, 1)
+    exact = describe(pairs).triangles
+    monkeypatch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", 0)
+    monkeypatch.setattr("likewise.pairs.triangles.MAX_SPARSE_PATHS", 0)
+    monkeypatch.setattr("likewise.pairs.edges.CHUNK", 1000)
+    sampled = describe(pairs).triangles
+    assert (exact.sampled, sampled.sampled) == (False, True)
+    assert sampled.closed > 100_000
+    share, expected = (t.three_same / t.closed for t in (sampled, exact))
+    assert share == pytest.approx(expected, rel=0.05)
+    assert sampled.transitivity == pytest.approx(exact.transitivity, rel=0.05)
+    assert describe(pairs).triangles == sampled  # seeded
+
+
+def test_sampling_weighs_items_by_their_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hub with many open paths and a clique: triangles are uniform, whatever their centres."""
+    z = np.arange(30) % 2
+    clique = Pairs.from_labels(z).explicit()
+    spokes = np.arange(30, 230)
+    pairs = Pairs(
+        np.concatenate([clique.left, np.zeros(200, int)]),
+        np.concatenate([clique.right, spokes]),
+        np.concatenate([clique.same, np.zeros(200, bool)]),
+    )
+    exact = describe(pairs).triangles
+    monkeypatch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", 0)
+    monkeypatch.setattr("likewise.pairs.triangles.MAX_SPARSE_PATHS", 0)
+    sampled = describe(pairs).triangles
+    assert sampled.three_same / sampled.closed == pytest.approx(
+        exact.three_same / exact.closed, rel=0.05
+    )
+    assert sampled.two_same == 0
+
+
+def test_a_complete_set_is_described_as_its_list() -> None:
+    complete = Pairs.from_labels(np.random.default_rng(0).integers(4, size=40))
+    assert describe(complete).to_dict() | {"noise": None} == (
+        describe(complete.explicit()).to_dict() | {"noise": None}
+    )
+    assert describe(complete).noise.kind == describe(complete.explicit()).noise.kind == "exact"
+    assert describe(complete).triangles.transitivity == 1
+
+
+def test_billions_of_judgements_are_described_from_the_partition() -> None:
+    found = describe(Pairs.from_labels(np.arange(60_000) % 10))
+    assert found.judgements == 1_799_970_000
+    assert found.same == 10 * 6000 * 5999 // 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "verdict"),
+    [
+        ([(0, 1, 1), (1, 2, 1), (2, 0, 0)], "judgement", "Inconsistent: 1 of 1"),
+        ([(0, 1, 1), (1, 2, 1), (2, 0, 1), (0, 3, 0)], "exact", "Consistent: none of 1"),
+        ([(0, 1, 1), (2, 3, 0)], "unknown", "Too sparse to tell"),
+        ([(0, 1, 1), (2, 3, 1)], "unknown", 'Every answer is "same"'),
+        ([(0, 1, 0), (2, 3, 0)], "unknown", 'Every answer is "different"'),
+    ],
+)
+def test_the_verdict(rows: list[tuple[int, int, int]], kind: str, verdict: str) -> None:
+    left, right, same = zip(*rows, strict=True)
+    found = describe(Pairs(left, right, same))
+    assert found.noise.kind == kind
+    assert found.verdict.startswith(verdict)
+
+
+def test_the_description_can_be_read_by_people_and_by_programs() -> None:
+    pairs = Pairs([0, 1, 2], [1, 2, 0], [1, 0, ""], ["a", "b", "a"], n_items=5)
+    found = pairs.describe()
+    text = repr(found)
+    assert "items               5 (3 judged)" in text
+    assert "2, 1 dropped" in text
+    content = json.loads(json.dumps(found.to_dict()))
+    assert (content["items"], content["judgements"], content["annotators"]) == (5, 2, 2)
+    assert content["verdict"] == found.verdict
+    assert content["triangles"]["transitivity"] is None
+
+
+def test_no_judgement_at_all() -> None:
+    found = describe(Pairs([], [], [], n_items=0))
+    assert found.verdict == "There is no judgement."
+    assert "third side same     unknown" in repr(found)

@@ -1,0 +1,168 @@
+"""Two processes that train one model give what one process gives with the same batches."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import multiprocessing
+
+from likewise.nn.model import InputLayer, Model
+from likewise.nn.networks import build_network
+from likewise.noise import corrupt_labels, symmetric
+from likewise.pairs import Pairs
+from likewise.training.distributed import (
+    ProcessGroup,
+    current_process_group,
+    process_group_of_torchrun,
+)
+from likewise.training.objectives.forward_corrected import ForwardCorrected
+from likewise.training.objectives.pairwise import (
+    CompletePairwise,
+    ListedPairwise,
+    Objective,
+    PairwiseLoss,
+)
+from likewise.training.recipe import Recipe
+from likewise.training.run import TrainingRun
+
+CPU = torch.device("cpu")
+KINDS = ("complete", "listed", "joint", "taught")
+
+
+def make_run(kind: str, process_group: ProcessGroup | None = None, shards: int = 1) -> TrainingRun:
+    rng = np.random.default_rng(0)
+    classes = rng.integers(4, size=203)  # an odd number, so that the shards differ
+    items = (np.eye(4)[classes] * 2 + rng.normal(size=(203, 4))).astype(np.float32)
+    z = corrupt_labels(classes, symmetric(4, 0.2), 0)
+    held, train = np.arange(40), np.arange(40, 203)
+    pairs = Pairs.from_labels(z)
+    recipe = Recipe(epochs=5, batch_size=32, lr=0.01, optimizer="sgd", averaging=0.9)
+    objective: Objective
+    if kind in ("joint", "taught"):
+        ids = np.where(np.arange(203) % 7 == 0, -1, pairs.components())  # some are unknown
+        objective = ForwardCorrected(ids[train], ids[held], 4, CPU)
+        recipe = recipe.with_(mixup=0.5, mean_teacher_from=0.2 if kind == "taught" else None)
+    elif kind == "complete":
+        loss = PairwiseLoss("mns", torch.as_tensor(symmetric(4, 0.2), dtype=torch.float32))
+        objective = CompletePairwise(loss, pairs.subset(train), pairs.subset(held), CPU)
+    else:
+        listed = Pairs.from_labels(z, per_item=10, random_state=0)
+        parts = listed.subset(train), listed.subset(held)
+        objective = ListedPairwise(PairwiseLoss("mcl"), *parts, CPU, batch=32)
+    model = Model(InputLayer.fit(items), build_network("mlp", (4,), 4))
+    return TrainingRun(
+        model,
+        items[train],
+        items[held],
+        objective,
+        recipe,
+        process_group=process_group,
+        shards=shards,
+    )
+
+
+def parameters_after(run: TrainingRun, steps: int = 20) -> torch.Tensor:
+    done = 0
+    while done < steps:
+        run.begin_epoch()
+        for _ in range(run.steps_per_epoch):
+            run.step()
+            done += 1
+        run.end_epoch()
+    return torch.cat([p.detach().reshape(-1) for p in run.model.parameters()])
+
+
+def train_as_rank(rank: int, port: int, kind: str, folder: str) -> None:
+    torch.set_num_threads(1)
+    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank)}
+    os.environ |= environment | {"WORLD_SIZE": "2"}
+    with process_group_of_torchrun() as process_group:
+        run = make_run(kind, process_group)
+        assert process_group is not None
+        assert len(run.items) == ((82, 81)[rank] if run.objective.rows_are_items else 163)
+        torch.save(parameters_after(run), Path(folder) / f"{rank}.pt")
+
+
+def free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_ranks_train_as_one_process(kind: str, tmp_path: Path) -> None:
+    multiprocessing.spawn(train_as_rank, (free_port(), kind, str(tmp_path)), nprocs=2)
+    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+    alone = parameters_after(make_run(kind, shards=2))
+    start = torch.cat([p.detach().reshape(-1) for p in make_run(kind).model.parameters()])
+    assert (alone - start).abs().max() > 1e-3  # something was learned
+    torch.testing.assert_close(first, second, atol=1e-6, rtol=0)
+    torch.testing.assert_close(first, alone, atol=1e-5, rtol=0)
+
+
+def test_alone_there_are_no_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    with process_group_of_torchrun() as process_group:
+        assert process_group is None
+    assert current_process_group() is None
+
+
+def test_a_block_is_a_ranks_equal_part() -> None:
+    rows = torch.arange(6)
+    assert ProcessGroup(0, 3).block(rows).tolist() == [0, 1]
+    assert ProcessGroup(2, 3).block(rows).tolist() == [4, 5]
+
+
+def command(folder: Path, port: int, *more: str) -> list[str]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    where = ["--master-addr=127.0.0.1", f"--master-port={port}", "-m", "likewise", "fit"]
+    files = [str(folder / "items.npy"), str(folder / "pairs.csv"), "--out", str(folder / "run")]
+    options = ["--classes", "3", "--method", "joint", "--checkpoint-seconds", "0", *more]
+    return [*launch, *where, *files, *options]
+
+
+@pytest.mark.slow
+def test_a_killed_rank_ends_the_training_and_it_resumes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    classes = rng.integers(3, size=301)
+    items = np.eye(3)[classes] * 3 + rng.normal(size=(301, 3))
+    np.save(tmp_path / "items.npy", items.astype(np.float32))
+    Pairs.from_labels(classes).explicit().write(tmp_path / "pairs.csv")
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    arguments = ("--epochs", "2000")
+    running = subprocess.Popen(
+        command(tmp_path, free_port(), *arguments), env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    checkpoints = tmp_path / "run.checkpoints"
+    deadline = time.monotonic() + 120
+    while not any(checkpoints.glob("*.safetensors")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    workers = children(running.pid)
+    os.kill(workers[-1], signal.SIGKILL)
+    _, told = running.communicate(timeout=120)
+    assert running.returncode != 0
+    assert "another rank" in told or "SIGKILL" in told or "Signal 9" in told
+    assert not (tmp_path / "run").exists()
+    resumed = subprocess.run(
+        command(tmp_path, free_port(), "--epochs", "2000", "--resume"), env=environment,
+        text=True, capture_output=True, timeout=400, check=False,
+    )  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr
+    assert (tmp_path / "run" / "metrics.json").is_file()
+
+
+def children(parent: int) -> list[int]:
+    listing = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=True
+    )
+    return [int(line) for line in listing.stdout.split()]
