@@ -11,6 +11,18 @@ class InputError(LikewiseError, ValueError):
     """A mistake in what a person handed in: data, options, files. The command line exits with 2."""
 
 
+class RowError(InputError):
+    """A mistake in one judgement: a reader can say in which line of its file."""
+
+    def __init__(self, row: int, problem: str) -> None:
+        super().__init__(f"judgement {row}: {problem}")
+        self.row = row
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[RowError], tuple[int, str]]:
+        return RowError, (self.row, self.problem)  # two arguments: the default would pass one
+
+
 class TrainingError(LikewiseError, RuntimeError):
     """Training could not go on (a non-finite loss, a lost device); says where and likely why."""
 

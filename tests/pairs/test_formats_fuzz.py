@@ -14,10 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.io.dictionary import MISSING, CodedBuilder
 from likewise.pairs import Pairs
-from likewise.pairs.columns import RowError
 from likewise.pairs.formats import read_links, read_pairs
 
 NAMES = ["left", "right", "same", "annotator", "weight", "unique_id_l", "unique_id_r"]

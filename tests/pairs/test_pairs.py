@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.pairs import Pairs, as_pairs
-from likewise.pairs.columns import RowError
 from likewise.pairs.complete import CompletePairs
 from likewise.pairs.sampling import random_pairs, unordered_pair
 

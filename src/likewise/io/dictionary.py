@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.pairs.columns import RowError
+from likewise.errors import RowError
 
 MISSING = -1
 

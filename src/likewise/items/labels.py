@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import CsvTable, ParquetTable, Table
 from likewise.items.files import ItemFile, read_array
-from likewise.pairs.columns import RowError
 from likewise.pairs.formats.ids import resolve_ids
 from likewise.pairs.formats.long import read_columns, rows_located
 

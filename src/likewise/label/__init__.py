@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from likewise.label.database import is_judgements_database, read_judgements
 from likewise.label.export import export_judgements
+from likewise.pairs.formats.label_database import is_judgements_database, read_judgements
 
 if TYPE_CHECKING:
     from likewise.label.app import create_app

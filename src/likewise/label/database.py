@@ -1,7 +1,8 @@
-"""The file that holds the judgements: its tables, how it is opened, and how it is read again.
+"""The file that holds the judgements: its tables, and how it is opened for writing.
 
 A standing answer is a row of ``judgements``; an answer that was taken back moves to ``undone``, so
-that whoever reads ``judgements``, with whatever tool, never meets one.
+that whoever reads ``judgements``, with whatever tool, never meets one. Reading it is a format of
+judgements: `likewise.pairs.formats.label_database`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import os
 import secrets
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import InputError
-
-APPLICATION_ID = 0x4C494B45  # "LIKE", in SQLite's header: says whose file it is
-VERSION = 1
-COLUMNS = ("left", "right", "same", "annotator")
+from likewise.pairs.formats.label_database import (
+    APPLICATION_ID,
+    VERSION,
+    open_read_only,
+)
 
 _SCHEMA = """
 CREATE TABLE items (id TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
@@ -67,41 +68,6 @@ def open_database(path: str | Path) -> sqlite3.Connection:
     return connection
 
 
-def read_judgements(path: str | Path) -> dict[str, list[Any]]:
-    """The standing answers as columns: left, right, same (1, 0, or None for not sure), annotator.
-
-    In the order in which they were given. The file is opened read-only, so it may be in use.
-    """
-    connection = _open_read_only(Path(path))
-    try:
-        rows = connection.execute(
-            'SELECT "left", "right", same, annotator FROM judgements ORDER BY id'
-        ).fetchall()
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as judgements: it is damaged.") from error
-    finally:
-        connection.close()
-    for row in rows:
-        if not (isinstance(row[0], str) and isinstance(row[1], str) and isinstance(row[3], str)):
-            raise InputError(f"{path} holds an item or annotator that is not text; it is damaged.")
-        if row[2] not in (0, 1, None):
-            raise InputError(f"{path} holds the answer {row[2]!r}, which is none of 1, 0 and null.")
-    return {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS)}
-
-
-def is_judgements_database(path: str | Path) -> bool:
-    """Whether the file says that it is a database of this page."""
-    try:
-        with Path(path).open("rb") as file:
-            header = file.read(72)
-    except OSError:
-        return False
-    return (
-        header.startswith(b"SQLite format 3\x00")
-        and int.from_bytes(header[68:72], "big") == APPLICATION_ID
-    )
-
-
 def _create(connection: sqlite3.Connection) -> None:
     """Make the tables, all or none of them: a kill in the middle leaves an empty file."""
     key = secrets.token_bytes(32)
@@ -119,30 +85,4 @@ def _check_is_ours(path: Path) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file for the judgements.")
     if path.stat().st_size > 0:
-        _open_read_only(path).close()
-
-
-def _open_read_only(path: Path) -> sqlite3.Connection:
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; give the database that `likewise label` wrote.")
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA busy_timeout = 5000")
-        ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a database that can be read: {error}.") from error
-    # A database whose tables are still in the making has neither mark nor content.
-    if not ours and (version != 0 or pages > 1):
-        connection.close()
-        raise InputError(f"{path} is a database, but not one of judgements; name another file.")
-    if version > VERSION:
-        connection.close()
-        raise InputError(
-            f"{path} was written by a newer version of Likewise (format {version}, this one reads "
-            f"{VERSION}); update Likewise."
-        )
-    return connection
+        open_read_only(path).close()

@@ -8,7 +8,7 @@ from typing import Any
 from likewise.errors import InputError
 from likewise.io.atomic import replacing
 from likewise.io.spreadsheets import write_csv
-from likewise.label.database import read_judgements
+from likewise.pairs.formats.label_database import read_judgements
 
 
 def export_judgements(path: str | Path, out: str | Path) -> int:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from likewise.label.database import read_judgements
 from likewise.label.pairing import encode
+from likewise.pairs.formats.label_database import read_judgements
 
 logger = logging.getLogger(__name__)
 

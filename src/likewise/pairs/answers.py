@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.errors import InputError
-from likewise.pairs.columns import RowError
+from likewise.errors import InputError, RowError
 
 SAME = frozenset(
     {"1", "1.0", "+1", "true", "t", "yes", "y", "same", "similar", "match", "must-link"}

@@ -7,25 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 
 IndexArray = NDArray[np.integer[Any]]
 
 # Past this an "index" is an id of some other kind; taking it for a position would ask for memory
 # for billions of items that do not exist.
 MAX_ITEMS = int(np.iinfo(np.int32).max)
-
-
-class RowError(InputError):
-    """A mistake in one judgement: a reader can say in which line of its file."""
-
-    def __init__(self, row: int, problem: str) -> None:
-        super().__init__(f"judgement {row}: {problem}")
-        self.row = row
-        self.problem = problem
-
-    def __reduce__(self) -> tuple[type[RowError], tuple[int, str]]:
-        return RowError, (self.row, self.problem)  # two arguments: the default would pass one
 
 
 def as_indices(values: ArrayLike, name: str) -> IndexArray:

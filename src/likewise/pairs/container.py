@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.pairs import edges
 from likewise.pairs.answers import parse_answers
 from likewise.pairs.columns import (
-    RowError,
     annotator_codes,
     as_indices,
     as_weights,

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded
-from likewise.pairs.columns import RowError
 
 IndexArray = NDArray[np.integer[Any]]
 IdColumn = Coded | NDArray[Any]

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.io.dictionary import MISSING, Coded
 from likewise.io.tables import Table, require_columns
-from likewise.pairs.columns import RowError
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, assemble, read_columns, rows_located
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.errors import InputError
+from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded, CodedBuilder, NumberBuilder
 from likewise.io.tables import CsvTable, Table, arrow_errors, require_columns
 from likewise.pairs.answers import parse_coded_answers
-from likewise.pairs.columns import RowError
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.ids import IdColumn, resolve_ids
 

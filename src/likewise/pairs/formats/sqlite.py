@@ -11,13 +11,12 @@ from urllib.parse import quote
 from likewise.errors import InputError
 from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
+from likewise.pairs.formats.label_database import is_judgements_database, read_judgements
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
 
 
 def read_sqlite(path: Path, names: ColumnNames, items: Items, table: str | None) -> Pairs:
     """The judgements of the table ``table``, else of the only one that has the columns."""
-    from likewise.label import is_judgements_database, read_judgements
-
     if table is None and is_judgements_database(path):
         columns = read_judgements(path)
         rows = [
