@@ -68,8 +68,7 @@ def run_stage(stage: str, path: Path) -> dict[str, Any]:
     """Run one stage in this process: its seconds, and the peak memory of the process."""
     import pyarrow.parquet  # noqa: F401  (imports outside the clock: they would hide the slope)
 
-    from likewise import diagnose, reading  # noqa: F401
-    from likewise.pairs import Pairs
+    from likewise.pairs import Pairs, description, formats  # noqa: F401
 
     started = time.perf_counter(), time.process_time()
     pairs = Pairs.read(path)

@@ -26,7 +26,7 @@ from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import ExactChannel, RateChannel
 from likewise.noise.refitting import class_posterior, estimate_transition
 from likewise.pairs import Pairs
-from likewise.pairs.rates import count_triangles, moment_rates
+from likewise.pairs.rates import moment_rates
 
 FAST = Options(rounds=3, folds=2, epochs=12, final_epochs=20, start_steps=150)
 
@@ -117,21 +117,6 @@ def test_mistakes_are_refused_in_words():
 
 
 # -- its parts ----------------------------------------------------------------------------------
-
-
-def test_triangles_against_a_loop():
-    rng = np.random.default_rng(0)
-    pairs = slipping(Pairs.from_labels(rng.integers(0, 3, 25), 10, 0), 0.8, 0.2)
-    judged = {(min(a, b), max(a, b)): s for a, b, s in zip(pairs.left, pairs.right, pairs.same)}
-    total = same = 0
-    for i in range(25):
-        for j in range(i + 1, 25):
-            for k in range(j + 1, 25):
-                sides = [(i, j), (j, k), (i, k)]
-                if all(side in judged for side in sides):
-                    total += 1
-                    same += all(judged[side] for side in sides)
-    assert count_triangles(pairs, rng) == (total, same)
 
 
 def test_rates_by_moments_do_not_mind_class_flips():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from likewise.pairs import Pairs
 from likewise.pairs.description import describe
-from likewise.pairs.triangles import rates_from_triangles
+from likewise.pairs.rates import three_same_probability
 
 N_ITEMS = 9
 
@@ -50,7 +50,8 @@ def slow_triangles(pairs: Pairs) -> tuple[float, float, float]:
 @given(pairs=judgements())
 def test_counts_equal_counting_by_hand(pairs: Pairs, dense: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", N_ITEMS if dense else 0)
+        patch.setattr("likewise.pairs.triangles.DENSE_SPEED", np.inf if dense else 0)
+        patch.setattr("likewise.pairs.triangles.BLOCK_PATHS", 20)
         found = describe(pairs)
     triangles = found.triangles
     expected = slow_triangles(pairs)
@@ -113,19 +114,18 @@ def test_many_judgements_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (found.noise.kind, found.noise.miss) == ("judgement", None)
 
 
-def test_rates_solve_the_moment_equations() -> None:
-    """P(same) and P(three same) written out as sums over classes."""
-    c, a, b = 7, 0.8, 0.15
-    p = (a + (c - 1) * b) / c
+def test_the_third_moment_is_the_sum_over_classes() -> None:
+    """P(three same) written out as a sum over the classes of the three items."""
+    c, a, b = 7, np.array([0.8, 0.3]), np.array([0.15, 0.1])
     three = (a**3 + 3 * (c - 1) * a * b**2 + (c - 1) * (c - 2) * b**3) / c**2
-    assert rates_from_triangles(p, three, c) == pytest.approx((1 - a, b))
+    np.testing.assert_allclose(three_same_probability(a, b, c), three)
 
 
 def test_sampled_triangles_agree_with_exact_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = noisy(300, 4, 0.25, 0.1, 1)
     exact = describe(pairs).triangles
     monkeypatch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", 0)
-    monkeypatch.setattr("likewise.pairs.triangles.MAX_SPARSE_PATHS", 0)
+    monkeypatch.setattr("likewise.pairs.triangles.MAX_PATHS", 0)
     monkeypatch.setattr("likewise.pairs.edges.CHUNK", 1000)
     sampled = describe(pairs).triangles
     assert (exact.sampled, sampled.sampled) == (False, True)
@@ -148,7 +148,7 @@ def test_sampling_weighs_items_by_their_paths(monkeypatch: pytest.MonkeyPatch) -
     )
     exact = describe(pairs).triangles
     monkeypatch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", 0)
-    monkeypatch.setattr("likewise.pairs.triangles.MAX_SPARSE_PATHS", 0)
+    monkeypatch.setattr("likewise.pairs.triangles.MAX_PATHS", 0)
     sampled = describe(pairs).triangles
     assert sampled.three_same / sampled.closed == pytest.approx(
         exact.three_same / exact.closed, rel=0.05

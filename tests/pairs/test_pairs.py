@@ -79,19 +79,6 @@ def test_joining_keeps_every_judgement(first: Pairs, second: Pairs) -> None:
     assert Pairs.concatenate([first]) is first
 
 
-@given(judgements())
-def test_components_are_what_chains_of_same_reach(pairs: Pairs) -> None:
-    reach = np.eye(N_ITEMS, dtype=bool)
-    reach[pairs.left[pairs.same], pairs.right[pairs.same]] = True
-    reach |= reach.T
-    for k in range(N_ITEMS):  # Warshall
-        reach |= np.outer(reach[:, k], reach[k])
-    ids = pairs.components()
-    np.testing.assert_array_equal(ids[:, None] == ids, reach)
-    contradicted = reach[pairs.left, pairs.right] & ~pairs.same
-    assert pairs.is_consistent() == (not contradicted.any())
-
-
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=12))
 def test_a_complete_set_is_its_list(labels: list[int]) -> None:
     z = np.array(labels)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from likewise.inference.belief_propagation import answer_log_likelihood, edge_statistics, infer
-from likewise.inference.graph import Contraction, Graph
+from likewise.inference.graph import Graph
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 
@@ -42,11 +42,6 @@ def with_confusions(channel: Channel, n_classes: int) -> Channel:
 def confusable(graph: Graph, n_classes: int) -> bool:
     """Whether a (C, C) table is worth it: two classes have little to confuse, large ones cost."""
     return n_classes > 2 and len(graph) * n_classes**2 <= MAX_CONFUSION_FLOATS
-
-
-def redundant(merged: Contraction, graph: Graph) -> int:
-    """How many "same" judgements join what was joined already: each is a test of consistency."""
-    return int(graph.same.sum()) - (graph.n_items - merged.graph.n_items)
 
 
 def candidates(

@@ -16,7 +16,6 @@ from likewise.inference.channel_selection import (
     ENOUGH_TESTS,
     candidates,
     compare_channels,
-    redundant,
     with_confusions,
 )
 from likewise.inference.cross_fitting import Head, log_perceived
@@ -139,7 +138,7 @@ def _begin(problem: JointProblem, by_annotator: bool, confusions: bool = True) -
 def _fit_auto(problem: JointProblem) -> _Fit:
     """Exact where nothing contradicts; else the channel that predicts held-out judgements best."""
     merged = contract(problem.graph)
-    tests = redundant(merged, problem.graph)
+    tests = merged.redundant
     counts = {"redundant": float(tests), "contradictions": float(merged.contradictions)}
     if merged.contradictions == 0 and tests >= ENOUGH_TESTS:
         why = f"class: none of {tests:,} redundant judgements contradicts the others"

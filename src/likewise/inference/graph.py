@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from likewise.noise.channels import Channel
 from likewise.pairs import Pairs
 from likewise.pairs.edges import chunks
+from likewise.pairs.graph import JudgementGraph
 
 # Edges handled at once: temporaries that stay in the cache; on a GPU some tens of MB.
 CHUNK, GPU_CHUNK = 1 << 16, 1 << 19
@@ -103,15 +102,16 @@ class EdgeLikelihoods:
 
 @dataclass(frozen=True)
 class Contraction:
-    """Items joined by "same" as one node: exact inference under an exact channel.
-
-    ``component`` (N,) the node of each item; ``graph`` the distinct "different" judgements between
-    nodes; ``contradictions`` how many "different" judgements fell inside a node.
-    """
+    """Items joined by "same" as one node, on the device: exact inference under an exact channel."""
 
     component: Tensor
+    """(N,) the node of each item."""
     graph: Graph
+    """The distinct "different" judgements between nodes."""
     contradictions: int
+    """"different" judgements that fell inside a node."""
+    redundant: int
+    """"same" judgements that join what others join already: each is a test of consistency."""
 
     @property
     def sizes(self) -> Tensor:
@@ -120,26 +120,24 @@ class Contraction:
 
 
 def contract(graph: Graph) -> Contraction:
-    """Merge what "same" joins; keep each "different" between two merged nodes once."""
-    left, right = graph.left.cpu().numpy(), graph.right.cpu().numpy()
-    same = graph.same.cpu().numpy()
-    if graph.weight is not None:  # weight 0 is no judgement at all
-        counts = graph.weight.cpu().numpy() > 0
-        left, right, same = left[counts], right[counts], same[counts]
-    links = sparse.coo_array(
-        (np.ones(int(same.sum()), np.int8), (left[same], right[same])),
-        shape=(graph.n_items, graph.n_items),
-    )
-    n_nodes, ids = connected_components(links, directed=False)
-    ends = np.sort(np.stack([ids[left[~same]], ids[right[~same]]]).astype(np.int64), axis=0)
-    inside = ends[0] == ends[1]
-    codes = np.unique(ends[0, ~inside] * n_nodes + ends[1, ~inside])
+    """Merge what "same" joins; see `likewise.pairs.graph`, which says what weights mean here."""
+    merged = JudgementGraph.from_arrays(
+        left=graph.left.cpu().numpy(),
+        right=graph.right.cpu().numpy(),
+        same=graph.same.cpu().numpy(),
+        weight=None if graph.weight is None else graph.weight.cpu().numpy(),
+        n_items=graph.n_items,
+    ).contract()
     device = graph.device
-    contracted = Graph(
-        torch.from_numpy(codes // n_nodes).to(device),
-        torch.from_numpy(codes % n_nodes).to(device),
-        torch.zeros(len(codes), dtype=torch.bool, device=device),
-        n_nodes,
+    apart = Graph(
+        left=torch.from_numpy(merged.left).to(device),
+        right=torch.from_numpy(merged.right).to(device),
+        same=torch.zeros(len(merged.left), dtype=torch.bool, device=device),
+        n_items=len(merged.sizes),
     )
-    component = torch.from_numpy(ids.astype(np.int64)).to(device)
-    return Contraction(component, contracted, int(inside.sum()))
+    return Contraction(
+        component=torch.from_numpy(merged.component.astype(np.int64)).to(device),
+        graph=apart,
+        contradictions=merged.contradictions,
+        redundant=merged.redundant,
+    )

@@ -13,8 +13,6 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from scipy import sparse
-from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
@@ -22,6 +20,7 @@ from likewise.inference.belief_propagation import Posterior, edge_statistics, in
 from likewise.inference.graph import Contraction, Graph
 from likewise.nn.cpu_kernels import similarities, softmax
 from likewise.noise.channels import Channel, ExactChannel
+from likewise.pairs import spectrum
 from likewise.training.adamw import AdamW
 
 CANDIDATES = 50  # groups looked at for each class
@@ -53,27 +52,15 @@ def component_start(merged: Contraction, n_classes: int) -> Tensor:
 
 def spectral_embedding(graph: Graph, n_vectors: int) -> tuple[np.ndarray, np.ndarray]:
     """Leading ``(values (n,), vectors (N, n))`` of the centred judgement matrix, largest first."""
-    strength = np.ones(len(graph)) if graph.weight is None else graph.weight.cpu().double().numpy()
-    weight = (graph.same.cpu().numpy() - _usual_answer(graph, strength)) * strength
-    shape = (graph.n_items, graph.n_items)
-    ends = (graph.left.cpu().numpy(), graph.right.cpu().numpy())
-    half = sparse.coo_array((weight, ends), shape=shape).tocsr()
-    # A fixed start vector: Lanczos must not depend on anybody's random state.
-    start = np.random.default_rng(0).normal(size=graph.n_items)
-    values, vectors = eigsh(half + half.T, k=n_vectors, which="LA", v0=start)
-    order = np.argsort(-values)
-    return values[order], vectors[:, order]
-
-
-def _usual_answer(graph: Graph, strength: np.ndarray) -> np.ndarray:
-    """(M,) how often "same" is said by whoever was asked: who always says it then says nothing."""
-    said = graph.same.cpu().numpy() * strength
-    overall = said.sum() / max(strength.sum(), 1e-12)
-    if graph.annotator is None:
-        return np.full(len(graph), overall)
-    person = graph.annotator.cpu().numpy()
-    rate = (np.bincount(person, said) + overall) / (np.bincount(person, strength) + 1)
-    return np.asarray(rate[person])
+    return spectrum.spectral_embedding(
+        left=graph.left.cpu().numpy(),
+        right=graph.right.cpu().numpy(),
+        same=graph.same.cpu().numpy(),
+        weight=None if graph.weight is None else graph.weight.cpu().numpy(),
+        annotator=None if graph.annotator is None else graph.annotator.cpu().numpy(),
+        n_items=graph.n_items,
+        n_vectors=n_vectors,
+    )
 
 
 def spectral_start(

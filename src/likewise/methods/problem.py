@@ -112,7 +112,10 @@ class Problem:
 
 
 def is_exact(problem: Problem) -> tuple[bool, str]:
-    """Whether the judgements allow the exact joint objective, and why (not), in a few words."""
+    """Whether the judgements allow the exact joint objective, and why (not), in a few words.
+
+    Weights say only which judgements count here: see `likewise.pairs.graph`.
+    """
     if not problem.pairs.is_consistent():
         return False, "some judgements contradict each other"
     coverage = float((problem.components >= 0).mean())
@@ -121,7 +124,10 @@ def is_exact(problem: Problem) -> tuple[bool, str]:
             False,
             f"the {problem.n_classes} largest groups cover only {coverage:.0%} of the items",
         )
-    return True, f"the judgements are consistent and cover {coverage:.0%} of the items"
+    weight = problem.pairs.weight
+    unequal = weight is not None and len(np.unique(weight[weight > 0])) > 1
+    note = "; their weights say only which of them count" if unequal else ""
+    return True, f"the judgements are consistent and cover {coverage:.0%} of the items{note}"
 
 
 def check_judgements(pairs: Pairs, which: str) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from likewise.errors import InputError, RowError
 
 IndexArray = NDArray[np.integer[Any]]
+BoolArray = NDArray[np.bool_]
 
 # Past this an "index" is an id of some other kind; taking it for a position would ask for memory
 # for billions of items that do not exist.

@@ -30,7 +30,7 @@ class CompletePairs(Pairs):
         order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
         self._ids: NDArray[np.int32] = order[ids]
         self.n_items = len(self._ids)
-        self.dropped = 0
+        self.dropped = self.shortened = 0
         self.annotator = self.annotator_names = self.weight = self.item_ids = None
 
     @property

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError, RowError
-from likewise.pairs import edges
 from likewise.pairs.answers import parse_answers
 from likewise.pairs.columns import (
     annotator_codes,
@@ -25,6 +24,7 @@ from likewise.pairs.columns import (
     check_range,
     index_dtype,
 )
+from likewise.pairs.graph import JudgementGraph
 from likewise.pairs.sampling import random_pairs
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Pairs:
         self.n_items = check_range(left_, right_, n_items)
         _refuse_self_pairs(left_, right_, answered)
 
+        self.shortened = 0
         self.dropped = int(len(answer) - np.count_nonzero(answered))
         if self.dropped:
             left_, right_, answer = left_[answered], right_[answered], answer[answered]
@@ -178,14 +179,14 @@ class Pairs:
 
     def components(self) -> NDArray[np.int32]:
         """(N,) component of each item in the graph of "same" judgements, numbered from 0."""
-        return edges.components(self._left[self._same], self._right[self._same], self.n_items)
+        return JudgementGraph.of(self).component
 
     def is_consistent(self) -> bool:
         """Whether no "different" judgement falls inside a component of "same" judgements.
 
         True of judgements that come from one perceived class an item, whatever that class.
         """
-        return edges.count_inside(self.components(), self._left, self._right, ~self._same) == 0
+        return JudgementGraph.of(self).contradictions == 0
 
     # -- cutting them --------------------------------------------------------------------------
 
@@ -253,7 +254,7 @@ class Pairs:
     ) -> Pairs:
         """A part of already validated judgements, without validating them again."""
         part = Pairs.__new__(Pairs)
-        part.n_items, part.dropped = n_items, 0
+        part.n_items, part.dropped, part.shortened = n_items, 0, 0
         dtype = index_dtype(n_items)
         part._left = left.astype(dtype, copy=False)
         part._right = right.astype(dtype, copy=False)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.pairs import edges
 from likewise.pairs.container import Pairs
-from likewise.pairs.triangles import (
-    PairIndex,
-    Triangles,
-    complete_triangles,
-    count_triangles,
-    rates_from_triangles,
-)
+from likewise.pairs.counting import count_from_judgements
+from likewise.pairs.graph import JudgementGraph
+from likewise.pairs.rates import rates_from_triangles
+from likewise.pairs.triangles import PairIndex, Triangles, complete_triangles, count_triangles
 
 # Below this many closed triangles their shares are too uncertain to solve for rates.
 MIN_TRIANGLES = 100
@@ -27,82 +23,77 @@ LARGEST = 10
 
 @dataclass(frozen=True)
 class Noise:
-    """The kind of noise that the judgements suggest.
-
-    ``kind`` is "exact" (no judgement contradicts the others: at most whole items were mistaken),
-    "judgement" (single judgements were flipped), or "unknown" (nothing could have contradicted).
-    ``miss`` = P(different | same) and ``false_alarm`` = P(same | different) are estimated for
-    ``n_classes`` balanced classes where flipped judgements are seen and triangles are enough;
-    ``counted`` says that the number of classes, too, is an estimate.
-    """
+    """The kind of noise that the judgements suggest."""
 
     kind: str
+    """"exact" (no judgement contradicts the others: at most whole items were mistaken), "judgement"
+    (single judgements were flipped), or "unknown" (nothing could have contradicted)."""
     miss: float | None = None
+    """P(different | same) for ``n_classes`` balanced classes, where flipped judgements are seen and
+    triangles are enough."""
     false_alarm: float | None = None
+    """P(same | different), likewise."""
     n_classes: int | None = None
+    """The number of classes that the rates are estimated for."""
     counted: bool = False
+    """Whether the number of classes, too, is an estimate."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a set of judgements looks like; its repr is a readable table.
-
-    Attributes
-    ----------
-    items, items_judged : int
-        Items there are, and items with at least one judgement.
-    judgements, same, different, dropped : int
-        Judgements, by answer, and rows without an answer that were left out.
-    annotators : int
-        People, 0 where judgements do not say who gave them.
-    judgements_per_item : (least, median, most)
-    repeats : int
-        Judgements about a pair that was judged before.
-    contradictions : int
-        Pairs that were called both "same" and "different".
-    components : int
-        Groups of two or more items linked by "same" judgements.
-    largest_components : list of int
-        Their sizes, at most ten.
-    unlinked : int
-        Items without a "same" judgement.
-    inside : int
-        "different" judgements between two items of one group: each contradicts a chain of "same".
-    loops : int
-        Judgements that could have contradicted: both items already linked by others.
-    triangles : Triangles
-    noise : Noise
-    """
+    """What a set of judgements looks like; its repr is a readable table."""
 
     items: int
+    """Items there are."""
     items_judged: int
+    """Items with at least one judgement."""
     judgements: int
+    """Judgements that count."""
     same: int
+    """Those that say "same"."""
     different: int
+    """Those that say "different"."""
     dropped: int
+    """Rows without an answer, which were left out."""
+    weightless: int
+    """Judgements of weight 0, which are left out of all else here."""
+    shortened: int
+    """Ids of the file that stand for an item whose own id is longer or shorter."""
     annotators: int
+    """People, 0 where judgements do not say who gave them."""
     judgements_per_item: tuple[float, float, float]
+    """Least, median and most."""
     repeats: int
+    """Judgements about a pair that was judged before."""
     contradictions: int
+    """Pairs that were called both "same" and "different"."""
     components: int
+    """Groups of two or more items linked by "same" judgements."""
     largest_components: list[int]
+    """Their sizes, at most ten."""
     unlinked: int
+    """Items without a "same" judgement."""
     inside: int
+    """"different" judgements between two items of one group: each contradicts a chain of "same"."""
     loops: int
+    """Judgements that could have contradicted: both items already linked by others."""
     triangles: Triangles
+    """What triples of items say."""
     noise: Noise
+    """What all this suggests."""
 
     @property
     def verdict(self) -> str:
         """One sentence: what the judgements suggest."""
         return _verdict(self)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Everything as JSON can hold it."""
-        content = asdict(self)
-        content["judgements_per_item"] = list(self.judgements_per_item)
-        content["triangles"]["transitivity"] = self.triangles.transitivity
-        return content | {"verdict": self.verdict}
+        return asdict(self) | {
+            "judgements_per_item": list(self.judgements_per_item),
+            "triangles": asdict(self.triangles) | {"transitivity": self.triangles.transitivity},
+            "verdict": self.verdict,
+        }
 
     def __repr__(self) -> str:
         rows = _rows(self)
@@ -120,26 +111,22 @@ def describe(
     """
     if pairs.is_complete:
         return _describe_complete(pairs)
-    degree = edges.degrees(pairs.left, pairs.right, pairs.n_items)
-    ids = pairs.components()
-    sizes = np.bincount(ids) if len(ids) else np.empty(0, np.int64)
-    inside = edges.count_inside(ids, pairs.left, pairs.right, ~pairs.same)
-    loops = pairs.n_same - (pairs.n_items - len(sizes)) + inside
-    del ids
-    index = PairIndex(pairs.left, pairs.right, pairs.same, pairs.n_items)
+    graph = JudgementGraph.of(pairs)
+    index = PairIndex(graph)
     distinct, contradictions = index.count()
     rng = np.random.default_rng(random_state)
-    triangles = count_triangles(pairs.left, pairs.right, index, degree, rng)
+    triangles = count_triangles(graph, rng, index=index)
+    del index
     return Description(
-        **_counts(pairs, sizes),
-        items_judged=int(np.count_nonzero(degree)),
-        judgements_per_item=_spread(degree),
-        repeats=len(pairs) - distinct,
+        **_counts(pairs, graph.sizes, len(graph), graph.n_same),
+        items_judged=int(np.count_nonzero(graph.degree)),
+        judgements_per_item=_spread(graph.degree),
+        repeats=len(graph) - distinct,
         contradictions=contradictions,
-        inside=inside,
-        loops=loops,
+        inside=graph.contradictions,
+        loops=graph.redundant + graph.contradictions,
         triangles=triangles,
-        noise=_noise(pairs, inside, loops, triangles, n_classes),
+        noise=_noise(pairs, graph, triangles, n_classes, rng),
     )
 
 
@@ -150,7 +137,7 @@ def _describe_complete(pairs: Pairs) -> Description:
     others = float(pairs.n_items - 1)
     loops = pairs.n_same - (pairs.n_items - len(sizes))
     return Description(
-        **_counts(pairs, sizes),
+        **_counts(pairs, sizes, len(pairs), pairs.n_same),
         items_judged=pairs.n_items,
         judgements_per_item=(others, others, others),
         repeats=0,
@@ -162,15 +149,32 @@ def _describe_complete(pairs: Pairs) -> Description:
     )
 
 
-def _counts(pairs: Pairs, sizes: NDArray[np.int64]) -> dict[str, Any]:
+class _Counts(TypedDict):
+    """The fields of a description that a complete set and a list have in common."""
+
+    items: int
+    judgements: int
+    same: int
+    different: int
+    dropped: int
+    weightless: int
+    shortened: int
+    annotators: int
+    components: int
+    largest_components: list[int]
+    unlinked: int
+
+
+def _counts(pairs: Pairs, sizes: NDArray[np.int64], judgements: int, same: int) -> _Counts:
     linked = np.sort(sizes[sizes > 1])[::-1]
-    same = pairs.n_same
     return {
         "items": pairs.n_items,
-        "judgements": len(pairs),
+        "judgements": judgements,
         "same": same,
-        "different": len(pairs) - same,
+        "different": judgements - same,
         "dropped": pairs.dropped,
+        "weightless": len(pairs) - judgements,
+        "shortened": pairs.shortened,
         "annotators": 0 if pairs.annotator_names is None else len(pairs.annotator_names),
         "components": len(linked),
         "largest_components": [int(size) for size in linked[:LARGEST]],
@@ -185,22 +189,22 @@ def _spread(degree: NDArray[np.int64]) -> tuple[float, float, float]:
 
 
 def _noise(
-    pairs: Pairs, inside: int, loops: int, triangles: Triangles, n_classes: int | None
+    pairs: Pairs,
+    graph: JudgementGraph,
+    triangles: Triangles,
+    n_classes: int | None,
+    rng: np.random.Generator,
 ) -> Noise:
-    if inside == 0:
-        return Noise("exact" if loops > 0 else "unknown", n_classes=n_classes)
+    if graph.contradictions == 0:
+        kind = "exact" if graph.redundant > 0 else "unknown"
+        return Noise(kind, n_classes=n_classes)
     counted = n_classes is None
-    if triangles.closed < MIN_TRIANGLES or (counted and len(pairs) > MAX_TO_COUNT):
+    if triangles.closed < MIN_TRIANGLES or (counted and len(graph) > MAX_TO_COUNT):
         return Noise("judgement", n_classes=n_classes)
     if n_classes is None:
-        from likewise.inference.n_classes import (
-            count_classes,
-        )  # needs torch, which takes a while to load
-
-        n_classes, _ = count_classes(pairs)
-    three = triangles.three_same / triangles.closed
-    miss, false_alarm = rates_from_triangles(pairs.n_same / len(pairs), three, max(n_classes, 2))
-    return Noise("judgement", miss, false_alarm, n_classes, counted)
+        n_classes, _ = count_from_judgements(pairs, rng)
+    rates = rates_from_triangles(graph.n_same / len(graph), triangles, max(n_classes, 2))
+    return Noise("judgement", 1 - rates.a, rates.b, n_classes, counted)
 
 
 def _verdict(d: Description) -> str:
@@ -238,7 +242,7 @@ def _rows(d: Description) -> list[tuple[str, str]]:
     several = d.triangles.two_same + d.triangles.three_same
     return [
         ("items", f"{d.items:,} ({d.items_judged:,} judged)"),
-        ("judgements", f"{d.judgements:,}" + (f", {d.dropped:,} dropped" if d.dropped else "")),
+        ("judgements", f"{d.judgements:,}" + _left_out(d)),
         ("same", f"{d.same:,} ({d.same / total:.1%})"),
         ("different", f"{d.different:,} ({d.different / total:.1%})"),
         ("annotators", f"{d.annotators:,}" if d.annotators else "not given"),
@@ -251,3 +255,10 @@ def _rows(d: Description) -> list[tuple[str, str]]:
         ("third side same", "unknown" if third is None else f"{third:.1%}"),
         ("verdict", d.verdict),
     ]
+
+
+def _left_out(d: Description) -> str:
+    dropped = f", {d.dropped:,} dropped" if d.dropped else ""
+    weightless = f", {d.weightless:,} of weight 0 left out" if d.weightless else ""
+    shortened = f", {d.shortened:,} ids matched by a shorter form" if d.shortened else ""
+    return dropped + weightless + shortened

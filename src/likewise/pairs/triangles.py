@@ -1,47 +1,49 @@
 """Triangles of judgements: what three items say together that no pair can.
 
-A pair judged several times counts with the share of its "same" answers: products of such shares
-over the sides of a triangle have the same mean as those of single answers.
+A pair judged several times is one side of a triangle, and counts with the share of its "same"
+answers: products of such shares over the sides have the same mean as those of single answers, where
+a vote (or "same if anybody says so") would shift it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from likewise.pairs.columns import IndexArray
 from likewise.pairs.edges import chunks
+from likewise.pairs.graph import JudgementGraph
 
-IndexArray = NDArray[np.integer[Any]]
-BoolArray = NDArray[np.bool_]
-
-# Counted exactly: few items by dense products, few paths of two judgements by sparse ones, both
-# under a second. Otherwise sampled.
+# Paths of two judgements up to which triangles are counted by sparse products: under a second.
+MAX_PATHS = 20_000_000
+# Few items with many paths are counted by dense products, where those cost no more.
 MAX_DENSE_ITEMS = 2048
-MAX_SPARSE_PATHS = 20_000_000
+DENSE_SPEED = 20  # dense multiplications in the time of a sparse one
+# Paths multiplied at once: some hundred MB of products.
+BLOCK_PATHS = 20_000_000
 # Sampling: at most so many paths of two judgements, around centres with so many judgements in all.
 SAMPLE_WEDGES = 1 << 18
 SAMPLE_EDGES = 1 << 22
+# With fewer triangles than this, sampled paths were too rarely closed: the graph is sparse.
+ENOUGH = 2000
 
 
 @dataclass(frozen=True)
 class Triangles:
-    """Triples of items of which all three pairs were judged: counts, or a sample of them.
-
-    Attributes
-    ----------
-    closed : how many there are, or were seen.
-    two_same, three_same : how many of them have exactly two, and three, "same" sides.
-    sampled : whether they are a uniform sample.
-    """
+    """Triples of items of which all three pairs were judged: counts, or a sample of them."""
 
     closed: float
+    """How many there are, or were seen."""
     two_same: float
+    """How many of them have exactly two "same" sides."""
     three_same: float
+    """How many have three."""
     sampled: bool
+    """Whether they are a sample of all."""
 
     @property
     def transitivity(self) -> float | None:
@@ -56,11 +58,12 @@ class PairIndex:
     One int64 a judgement: (smaller * N + larger) * 2 + same.
     """
 
-    def __init__(self, left: IndexArray, right: IndexArray, same: BoolArray, n_items: int) -> None:
-        self._n_items = n_items
-        self._keys = np.empty(len(left), np.int64)
-        for part in chunks(len(left)):
-            self._keys[part] = 2 * self._code(left[part], right[part]) + same[part]
+    def __init__(self, graph: JudgementGraph) -> None:
+        self.n_items = graph.n_items
+        self._keys = np.empty(len(graph), np.int64)
+        for part in chunks(len(graph)):
+            code = self._code(graph.left[part], graph.right[part])
+            self._keys[part] = 2 * code + graph.same[part]
         self._keys.sort()
 
     def count(self) -> tuple[int, int]:
@@ -79,7 +82,7 @@ class PairIndex:
         """Each distinct pair ``(smaller, larger, share of "same" answers)``."""
         code, first, number = np.unique(self._keys >> 1, return_index=True, return_counts=True)
         share = np.add.reduceat(self._keys & 1, first) / number if len(code) else np.empty(0)
-        return code // self._n_items, code % self._n_items, share
+        return code // self.n_items, code % self.n_items, share
 
     def look_up(self, a: IndexArray, b: IndexArray) -> NDArray[np.float64]:
         """Share of "same" among the answers about each pair (a, b); NaN where it was not judged."""
@@ -89,21 +92,32 @@ class PairIndex:
         return np.where(number > 0, (stop - middle) / np.maximum(number, 1), np.nan)
 
     def _code(self, a: IndexArray, b: IndexArray) -> NDArray[np.int64]:
-        return np.minimum(a, b).astype(np.int64) * self._n_items + np.maximum(a, b)
+        return np.minimum(a, b).astype(np.int64) * self.n_items + np.maximum(a, b)
 
 
 def count_triangles(
-    left: IndexArray,
-    right: IndexArray,
-    index: PairIndex,
-    degree: NDArray[np.int64],
+    graph: JudgementGraph,
     rng: np.random.Generator,
+    *,
+    max_paths: float = MAX_PATHS,
+    index: PairIndex | None = None,
 ) -> Triangles:
-    """Count the triangles exactly where the graph is small, and sample them where it is not."""
-    paths = float(np.square(degree, dtype=np.float64).sum())
-    if len(degree) <= MAX_DENSE_ITEMS or paths <= MAX_SPARSE_PATHS:
-        return _exact(index, len(degree))
-    return _sampled(left, right, index, degree, rng)
+    """Count the triangles exactly up to ``max_paths`` paths of two judgements, else sample them.
+
+    Paths are sampled first. Where too few of them close, because the graph is sparse, all triangles
+    among a random part of the items are counted instead, as many items as ``max_paths`` allows.
+    ``index`` is the graph's own, where there is one already.
+    """
+    index = PairIndex(graph) if index is None else index
+    paths = float(np.square(graph.degree, dtype=np.float64).sum())
+    if paths <= max_paths or graph.n_items <= MAX_DENSE_ITEMS:
+        return _exact(index, graph.degree, sampled=False)
+    found = _sampled(graph, index, rng)
+    if found.closed >= ENOUGH:
+        return found
+    part = _some_items(graph, (max_paths / paths) ** (1 / 3), rng)
+    among = _exact(PairIndex(part), part.degree, sampled=True)
+    return max(found, among, key=lambda triangles: triangles.closed)
 
 
 def complete_triangles(ids: IndexArray) -> Triangles:
@@ -112,53 +126,72 @@ def complete_triangles(ids: IndexArray) -> Triangles:
     return Triangles(_triples(np.array([len(ids)])), 0.0, _triples(sizes), False)
 
 
-def rates_from_triangles(
-    same_share: float, three_same_share: float, n_classes: int
-) -> tuple[float, float]:
-    """Rates ``(P(different | same), P(same | different))`` of flipped judgements.
-
-    For C balanced classes, a judgement says "same" with probability a on a pair of one class and b
-    on another. Then P(same) = p = [a + (C-1) b] / C and, with d = (a - b) / C, P(three "same" in a
-    triangle) = p³ + (C-1) d³: the third moment of the eigenvalues of the C x C matrix of rates.
-    Flips of the perceived class change neither, as long as the perceived classes are balanced.
-    """
-    p = same_share
-    d = float(np.cbrt((three_same_share - p**3) / (n_classes - 1)))
-    a, b = p + (n_classes - 1) * d, p - d
-    return float(np.clip(1 - a, 0, 1)), float(np.clip(b, 0, 1))
-
-
-def _exact(index: PairIndex, n_items: int) -> Triangles:
-    same, judged = _matrices(index, n_items)
-    paths = same @ same
-    three = float((paths * same).sum()) / 6
-    two = float((paths * (judged - same)).sum()) / 2
-    closed = float(((judged @ judged) * judged).sum()) / 6
-    return Triangles(closed, two, three, False)
+def _exact(index: PairIndex, degree: NDArray[np.int64], sampled: bool) -> Triangles:
+    same, judged = _matrices(index)
+    paths = float(np.square(degree, dtype=np.float64).sum())
+    closed = two = three = 0.0
+    if index.n_items <= MAX_DENSE_ITEMS and DENSE_SPEED * paths >= index.n_items**3:
+        said, asked = same.toarray(), judged.toarray()
+        through = said @ said
+        three, two = float((through * said).sum()), float((through * (asked - said)).sum())
+        closed = float(((asked @ asked) * asked).sum())
+    else:
+        for rows in _row_blocks(judged, degree):
+            said, asked = same[rows], judged[rows]
+            through = said @ same
+            three += float((through * said).sum())
+            two += float((through * (asked - said)).sum())
+            closed += float(((asked @ judged) * asked).sum())
+    return Triangles(closed / 6, two / 2, three / 6, sampled)
 
 
-def _matrices(index: PairIndex, n_items: int) -> tuple[Any, Any]:
-    """(N, N) share of "same" answers, and whether there is any; dense where that is small."""
+def _row_blocks(judged: sparse.csr_array, degree: NDArray[np.int64]) -> Iterator[slice]:
+    """Slices of rows whose products with the whole matrix stay within `BLOCK_PATHS`."""
+    paths = np.cumsum(judged @ degree.astype(np.float64))
+    start = 0
+    while start < len(degree):
+        done = paths[start - 1] if start else 0.0
+        stop = max(int(np.searchsorted(paths, done + BLOCK_PATHS, side="right")), start + 1)
+        yield slice(start, stop)
+        start = stop
+
+
+def _matrices(index: PairIndex) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """(N, N) share of "same" answers, and whether there is any."""
     low, high, share = index.shares()
     rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
+    shape = (index.n_items, index.n_items)
     same, judged = (
-        sparse.csr_array((np.concatenate([v, v]), (rows, columns)), shape=(n_items, n_items))
+        sparse.csr_array((np.concatenate([v, v]), (rows, columns)), shape=shape)
         for v in (share, np.ones(len(share)))
     )
-    if n_items <= MAX_DENSE_ITEMS:
-        return same.toarray(), judged.toarray()
+    same.eliminate_zeros()
     return same, judged
 
 
-def _sampled(
-    left: IndexArray,
-    right: IndexArray,
-    index: PairIndex,
-    degree: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> Triangles:
+def _some_items(graph: JudgementGraph, share: float, rng: np.random.Generator) -> JudgementGraph:
+    """The judgements among a random ``share`` of the items, indexed among these."""
+    chosen = rng.choice(graph.n_items, max(int(graph.n_items * share), 3), replace=False)
+    position = np.full(graph.n_items, -1, np.int32)
+    position[chosen] = np.arange(len(chosen), dtype=np.int32)
+    lefts, rights, answers = [], [], []
+    for part in chunks(len(graph)):
+        left, right = position[graph.left[part]], position[graph.right[part]]
+        inside = (left >= 0) & (right >= 0)
+        lefts.append(left[inside])
+        rights.append(right[inside])
+        answers.append(graph.same[part][inside])
+    return JudgementGraph(
+        left=np.concatenate(lefts),
+        right=np.concatenate(rights),
+        same=np.concatenate(answers),
+        n_items=len(chosen),
+    )
+
+
+def _sampled(graph: JudgementGraph, index: PairIndex, rng: np.random.Generator) -> Triangles:
     """Uniform paths a - centre - b; those whose ends were judged too are uniform triangles."""
-    centre, a, b = _draw_wedges(left, right, degree, rng)
+    centre, a, b = _draw_wedges(graph, rng)
     third = index.look_up(a, b)
     closed = ~np.isnan(third)
     centre, a, b, third = centre[closed], a[closed], b[closed], third[closed]
@@ -169,15 +202,16 @@ def _sampled(
 
 
 def _draw_wedges(
-    left: IndexArray, right: IndexArray, degree: NDArray[np.int64], rng: np.random.Generator
+    graph: JudgementGraph, rng: np.random.Generator
 ) -> tuple[IndexArray, IndexArray, IndexArray]:
     """Random paths of two judgements: ``(centre, end, other end)``, ends distinct."""
+    degree = graph.degree
     paths = np.cumsum(degree * (degree - 1.0))
     usual = float(np.average(degree, weights=degree * (degree - 1.0)))
     n_centres = int(max(1, min(SAMPLE_WEDGES, SAMPLE_EDGES / usual)))
     drawn = np.searchsorted(paths, rng.random(n_centres) * paths[-1], side="right")
     centres = np.unique(np.minimum(drawn, len(degree) - 1))
-    start, neighbour = _neighbours(left, right, centres, len(degree))
+    start, neighbour = _neighbours(graph, centres)
     # As many wedges from each drawn centre; a centre drawn twice gives twice as many.
     each = np.searchsorted(centres, np.repeat(drawn, max(1, SAMPLE_WEDGES // n_centres)))
     size = start[each + 1] - start[each]
@@ -188,15 +222,14 @@ def _draw_wedges(
     return centres[each][distinct], a[distinct], b[distinct]
 
 
-def _neighbours(
-    left: IndexArray, right: IndexArray, centres: IndexArray, n_items: int
-) -> tuple[NDArray[np.int64], IndexArray]:
+def _neighbours(graph: JudgementGraph, centres: IndexArray) -> tuple[NDArray[np.int64], IndexArray]:
     """The partners of the chosen items: ``neighbour[start[k] : start[k + 1]]`` of centre k."""
-    position = np.full(n_items, -1, np.int32)
+    position = np.full(graph.n_items, -1, np.int32)
     position[centres] = np.arange(len(centres), dtype=np.int32)
     owners, partners = [], []
-    for part in chunks(len(left)):
-        for here, there in ((left[part], right[part]), (right[part], left[part])):
+    for part in chunks(len(graph)):
+        left, right = graph.left[part], graph.right[part]
+        for here, there in ((left, right), (right, left)):
             owner = position[here]
             chosen = owner >= 0
             owners.append(owner[chosen])
