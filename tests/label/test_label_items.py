@@ -123,23 +123,6 @@ def test_what_is_no_proper_picture_is_refused(tmp_path, content):
     assert items.picture(1)
 
 
-def test_a_picture_of_too_many_pixels_or_bytes_is_refused_before_it_is_decoded(
-    tmp_path, monkeypatch
-):
-    for name in ("a.png", "b.png"):
-        save(tmp_path / name, (20, 10))
-    items = open_items(tmp_path)
-    with monkeypatch.context() as patch:
-        patch.setattr("likewise.label.pictures.MAX_PIXELS", 199)
-        with pytest.raises(InputError, match="million pixels"):
-            items.picture(0)
-        patch.setattr("likewise.label.pictures.MAX_PIXELS", 200)
-        assert items.picture(0)
-    monkeypatch.setattr("likewise.label.pictures.MAX_FILE_BYTES", 20)
-    with pytest.raises(InputError, match="larger than"):
-        items.picture(1)
-
-
 def test_a_picture_that_went_away_is_one_sentence(tmp_path):
     save(tmp_path / "a.png").with_name("b.png").write_bytes(b"")
     items = open_items(tmp_path)

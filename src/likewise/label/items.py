@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from likewise.errors import InputError
+from likewise.io.images import SUFFIXES
 from likewise.io.npy import read_npy
 from likewise.items.files import guess_id, is_headless
-from likewise.label.pictures import SUFFIXES, Picture, PictureCache, encode, encode_file
+from likewise.label.pictures import Picture, PictureCache, encode, encode_file
 
 MAX_ITEMS = 1_000_000
 MAX_COLUMNS = 40
