@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from likewise import problem as problems
 from likewise.items import Selection
+from likewise.methods import problem as problems
 from likewise.methods.exact_joint import joint_program
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from likewise.datasets.simulation import Simulation, simulate
 from likewise.errors import InputError
 from likewise.io.spreadsheets import write_csv
+from likewise.io.tables import CsvTable
 from likewise.items.files import ItemFile, read_items
 from likewise.items.labels import read_label_file, read_labels, read_matrix
+from likewise.label.items import open_items
 from likewise.metrics import evaluate_predictions
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3) / 4
@@ -61,10 +67,60 @@ def test_tables_with_and_without_ids(tmp_path: Path, header: str) -> None:
 def test_a_table_without_a_header(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "x.csv", X, delimiter=",")
     np.testing.assert_allclose(read_items(tmp_path / "x.csv").items, X)
-    with pytest.raises(InputError, match="row 2: 1 numbers where the first row has 2"):
+    with pytest.raises(InputError, match="Row #2: Expected 2 columns, got 1"):
         read_items(write(tmp_path, "y.csv", "1.5,2\n3\n"))
-    with pytest.raises(InputError, match="row 2: not all"):
+    with pytest.raises(InputError, match="line 2: column 2 is 'x', not a number"):
         read_items(write(tmp_path, "z.csv", "1.5,2\n3,x\n"))
+
+
+def test_whole_numbers_at_the_beginning_do_not_forbid_fractions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("likewise.io.tables._BLOCK_BYTES", 64)
+    rows = "".join(f"k{k},{k}\n" for k in range(50))
+    path = write(tmp_path, "x.csv", f"id,a\n{rows}last,1.5\n")
+    assert read_items(path).items[-1] == 1.5
+
+
+@pytest.mark.parametrize("reader", [read_items, open_items])
+def test_blank_and_repeated_ids_are_refused_by_all(tmp_path: Path, reader: Any) -> None:
+    with pytest.raises(InputError, match="line 3: the column id is blank"):
+        reader(write(tmp_path, "b.csv", "id,a\nx,1\n,2\n"))
+    with pytest.raises(InputError, match="line 3: the column id has 'x' twice"):
+        reader(write(tmp_path, "t.csv", "id,a\nx,1\nx,2\n"))
+    pq.write_table(pa.table({"id": ["x", None], "a": [1, 2]}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="row 1: the column id is blank"):
+        reader(tmp_path / "x.parquet")
+    np.savez(tmp_path / "x.npz", items=np.zeros((2, 4, 4), np.uint8), ids=["p", "p"])
+    with pytest.raises(InputError, match="has the id 'p' twice"):
+        reader(tmp_path / "x.npz")
+    doubled = pa.Table.from_arrays([pa.array([1, 2])] * 2, names=["a", "a"])
+    pq.write_table(doubled, tmp_path / "d.parquet")
+    with pytest.raises(InputError, match="several columns named a"):
+        reader(tmp_path / "d.parquet")
+
+
+def test_sizes_are_known_before_memory_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.01")
+    pq.write_table(pa.table({"a": np.zeros(10_000_000, np.float32)}), tmp_path / "x.parquet")
+    for reader in (read_items, open_items):
+        with pytest.raises(InputError, match=r"10,000,000 rows of 1 columns would .*LIKEWISE_MAX_"):
+            reader(tmp_path / "x.parquet")
+    rows = "".join(f"{k},1\n" for k in range(3000))
+    path = write(tmp_path, "x.csv", f"id,a\n{rows}{'x' * 1000},1\n")
+    with pytest.raises(InputError, match=r"3,001 texts of up to 1,000 characters .*shorten"):
+        read_items(path)
+
+
+def test_a_hundred_thousand_columns_take_seconds(tmp_path: Path) -> None:
+    names = [f"c{k}" for k in range(100_000)]
+    started = time.process_time()
+    with pytest.raises(InputError, match="several columns named c0"):
+        CsvTable(write(tmp_path, "twice.csv", ",".join([*names, "c0"]) + "\n"))
+    assert CsvTable(write(tmp_path, "wide.csv", ",".join(names) + "\n")).columns == names
+    assert time.process_time() - started < 5  # by comparing each with each it took minutes
 
 
 def test_another_id_column(tmp_path: Path) -> None:
@@ -77,9 +133,6 @@ def test_another_id_column(tmp_path: Path) -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     columns = {"id": list("abcd"), **{f"f{k}": X[:, k] for k in range(3)}}
     pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     found = read_items(tmp_path / "x.parquet")

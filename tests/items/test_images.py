@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.datasets import ImageStream, images, load, read_images
+from likewise.datasets import ImageStream, load, read_images
 from likewise.datasets.clothing1m import clean_training_items
 from likewise.errors import InputError
+from likewise.io import images
 
 Image = pytest.importorskip("PIL.Image")
 

@@ -187,7 +187,7 @@ def test_pictures_from_a_folder_where_items_are_features(tmp_path: Path) -> None
     assert embedded(without)["pictures"] == {}
     assert 'id="truth"' not in without
     assert image_files(folder)["7"] == folder / "007.png"
-    with pytest.raises(InputError, match="holds no pictures"):
+    with pytest.raises(InputError, match="there are no images"):
         image_files(run.folder)
 
 
@@ -406,7 +406,7 @@ def test_pictures_that_cannot_be_read_are_not_shown(
     assert list(found) == [1, 2]
     monkeypatch.setattr(pictures, "BUDGET", len(found[1]))
     assert list(pictures.pictures_of(contents, [0, 1, 2], folder)) == [1]
-    monkeypatch.setattr(pictures, "MAX_PIXELS", 100)
+    monkeypatch.setattr("likewise.io.images.MAX_PIXELS", 100)
     assert pictures.pictures_of(contents, [1, 2], folder) == {}
     with pytest.raises(InputError, match="no folder"):
         pictures.image_files(tmp_path / "nowhere")

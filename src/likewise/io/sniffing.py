@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from likewise.errors import InputError
+from likewise.io.regular import open_regular
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -43,7 +44,7 @@ def file_kind(path: Path) -> str:
         raise InputError(f"there is no file {path}.")
     if path.is_dir():
         return _folder_kind(path)
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(1 << 16)
     if not head.strip():
         raise InputError(f"{path.name} is empty.")

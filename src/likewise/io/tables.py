@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 from likewise.errors import InputError
 
 _BATCH_ROWS = 1 << 20
+_BATCH_CELLS = 1 << 24
 _BLOCK_BYTES = 1 << 24
 _DELIMITERS = ",;\t|"
 
@@ -33,6 +35,11 @@ class Table(Protocol):
         ...
 
 
+def _refuse_repeated(path: Path, columns: Sequence[str]) -> None:
+    if repeated := [name for name, times in Counter(columns).items() if times > 1]:
+        raise InputError(f"{path.name} has several columns named {listing(repeated)}.")
+
+
 class ParquetTable:
     """A Parquet file, or a folder of them read in the order of their names."""
 
@@ -43,6 +50,18 @@ class ParquetTable:
         self._parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         with arrow_errors(path):
             self.columns = [str(name) for name in pq.read_schema(self._parts[0]).names]
+        _refuse_repeated(path, self.columns)
+
+    def count_rows(self) -> int:
+        """How many rows there are, by the files' own account and without reading them."""
+        import pyarrow.parquet as pq
+
+        with arrow_errors(self.path):
+            return sum(int(pq.read_metadata(part).num_rows) for part in self._parts)
+
+    def bytes_on_disk(self) -> int:
+        """The size of the file, or of all parts together."""
+        return sum(part.stat().st_size for part in self._parts)
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
         import pyarrow.parquet as pq
@@ -50,36 +69,63 @@ class ParquetTable:
         for part in self._parts:
             _check_columns(part, pq.read_schema(part), names)
             with pq.ParquetFile(part, read_dictionary=list(text)) as file:
-                yield from file.iter_batches(_BATCH_ROWS, columns=list(names))
+                rows = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(names))))
+                yield from file.iter_batches(rows, columns=list(names))
+
+    def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+        """As `batches`: here the file itself says which columns are numbers."""
+        return self.batches(names, text)
 
     def where(self, row: int) -> str:
         return f"row {row}"
 
 
 class CsvTable:
-    """A CSV file with a header; comma, semicolon, tab or bar, whichever the header uses."""
+    """A CSV file; comma, semicolon, tab or bar, whichever the first line uses most.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Without a ``header`` the first line is a row like the others, and columns go by their number.
+    """
+
+    def __init__(self, path: Path, *, header: bool = True) -> None:
+        self.path, self._header = path, header
         with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
-            header = file.readline()
-            self.delimiter = max(_DELIMITERS, key=header.count)
-            self.columns = next(csv.reader([header], delimiter=self.delimiter), [])
-        if repeated := {name for name in self.columns if self.columns.count(name) > 1}:
-            raise InputError(f"{path.name} has several columns named {', '.join(repeated)}.")
+            first = file.readline(_BLOCK_BYTES)
+            self.delimiter = max(_DELIMITERS, key=first.count)
+            self.columns = next(csv.reader([first], delimiter=self.delimiter), [])
+        if header:
+            _refuse_repeated(path, self.columns)
+        else:
+            self.columns = [f"column {k + 1}" for k in range(len(self.columns))]
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa
+
+        yield from self._open(names, {name: pa.string() for name in text})
+
+    def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+        """As `batches`, but whole numbers at the beginning do not forbid fractions further down."""
+        import pyarrow as pa
+
+        types = {name: pa.string() for name in text}
+        reader = self._open(names, types)  # guesses by what it meets first
+        whole = [
+            f.name for f in reader.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)
+        ]
+        if whole:
+            reader = self._open(names, types | dict.fromkeys(whole, pa.float64()))
+        yield from reader
+
+    def _open(self, names: Sequence[str], types: dict[str, Any]) -> Any:
         from pyarrow import csv as arrow_csv
 
-        yield from arrow_csv.open_csv(
+        return arrow_csv.open_csv(
             str(self.path),
-            arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
+            arrow_csv.ReadOptions(
+                block_size=_BLOCK_BYTES, column_names=None if self._header else self.columns
+            ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(
-                include_columns=list(names),
-                column_types={name: pa.string() for name in text},
-                strings_can_be_null=False,
+                include_columns=list(names), column_types=types, strings_can_be_null=False
             ),
         )
 
@@ -91,7 +137,8 @@ class CsvTable:
         ):
             reader = csv.reader(file, delimiter=self.delimiter)
             filled = (reader.line_num for fields in reader if fields)
-            next(filled)  # the header
+            if self._header:
+                next(filled)
             for count, line in enumerate(filled):
                 if count == row:
                     return f"line {line}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,29 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
+from likewise.io.limits import text_array
 from likewise.io.npy import npz_names, read_npy, read_npz
+from likewise.io.regular import open_regular
 from likewise.io.sniffing import file_kind
-from likewise.io.tables import (
-    CsvTable,
-    ParquetTable,
-    Table,
-    arrow_errors,
-    listing,
-    text_errors,
-)
+from likewise.items.tables import ItemTable, check_ids
 
-_ID_NAMES = ("id", "item", "item_id", "")  # "": how pandas writes its index
-LARGEST = np.finfo(np.float32).max
 _ARRAY_NAMES = ("items", "X", "x", "images", "features", "data")
 KNOWN = "a .npy or .npz array, a CSV or Parquet table of numbers, or a folder of images"
 
 
 @dataclass(frozen=True)
 class ItemFile:
-    """Items (N, ...) and, where the file names them, their ids (N,)."""
+    """Items as a file holds them."""
 
     items: NDArray[Any]
+    """(N, ...) numbers: features, or images."""
     ids: NDArray[np.str_] | None = None
+    """(N,) what the file calls them; None where it names none."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -59,20 +53,26 @@ def read_items(
         from likewise.items.folder import read_images
 
         images, names = read_images(file, size)
-        return ItemFile(images, np.array(names, np.str_))
+        return ItemFile(images, check_ids(names, file.name))
     if not file.is_dir() and (array := read_array(file)) is not None:
         if array.items.dtype.kind not in "iufb":
             raise InputError(f"{file.name} holds {array.items.dtype}; items must be numbers.")
         return array
-    kind = file_kind(file)
+    numbers, ids = open_item_table(file, id_column).numbers()
+    return ItemFile(numbers, None if ids is None else text_array(ids, f"the ids of {file.name}"))
+
+
+def open_item_table(path: Path, id_column: str | None = None) -> ItemTable:
+    """The table in a CSV or Parquet file, told by the content; refused where it is another file."""
+    kind = file_kind(path)
     if kind not in ("csv", "parquet"):
-        raise InputError(f"{file.name} holds no items that can be read; items are {KNOWN}.")
-    return _read_table(file, kind, id_column)
+        raise InputError(f"{path.name} holds no items that can be read; items are {KNOWN}.")
+    return ItemTable(path, kind, id_column)
 
 
 def read_array(path: Path) -> ItemFile | None:
     """The array of a .npy or .npz file; None where the file is neither."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         magic = file.read(6)
     named = path.suffix.lower()
     if magic == b"\x93NUMPY":
@@ -90,7 +90,8 @@ def _read_npz(path: Path) -> ItemFile:
     items, ids = arrays[name], arrays.get("ids")
     if ids is not None and ids.shape != items.shape[:1]:
         raise InputError(f"{path.name} has items of shape {items.shape} but {ids.size} ids.")
-    return ItemFile(items, None if ids is None else ids.astype(np.str_))
+    names = None if ids is None else check_ids(ids.astype(np.str_).tolist(), path.name)
+    return ItemFile(items, names)
 
 
 def _array_name(path: Path, there: list[str]) -> str:
@@ -102,103 +103,3 @@ def _array_name(path: Path, there: list[str]) -> str:
             return name
     listed = ", ".join(candidates) or "none"
     raise InputError(f"{path.name} has the arrays {listed}; call the one of items 'items'.")
-
-
-def _read_table(path: Path, kind: str, id_column: str | None) -> ItemFile:
-    table: Table = ParquetTable(path) if kind == "parquet" else CsvTable(path)
-    if id_column is not None and id_column not in table.columns:
-        raise InputError(
-            f"{path.name} has no column {id_column}; the columns there are "
-            f"{listing(table.columns)}."
-        )
-    if id_column is None and kind == "csv" and is_headless(table.columns):
-        return ItemFile(_read_headless(path))
-    chosen = id_column if id_column is not None else guess_id(table.columns)
-    features = [name for name in table.columns if name != chosen]
-    if not features:
-        raise InputError(f"{path.name} has no column of numbers.")
-    parts, ids = [], []
-    try:
-        with arrow_errors(path):
-            for batch in table.batches(table.columns, [] if chosen is None else [chosen]):
-                columns = {name: batch.column(name) for name in features}
-                parts.append(_numbers(columns))
-                if chosen is not None:
-                    ids += [str(value) for value in batch.column(chosen).to_pylist()]
-    except _NotNumbers as problem:
-        row = problem.row + sum(len(part) for part in parts)
-        raise InputError(f"{path.name}, {table.where(row)}: {problem}") from None
-    if not parts or not sum(len(part) for part in parts):
-        raise InputError(f"{path.name} has no rows.")
-    return ItemFile(np.concatenate(parts), np.array(ids, np.str_) if ids else None)
-
-
-class _NotNumbers(Exception):
-    def __init__(self, row: int, name: str, value: Any) -> None:
-        shown = "blank" if value is None or value == "" else f"{value!r}, not a number"
-        super().__init__(
-            f"{name} is {shown}; items must be finite numbers (a column called id may name them)."
-        )
-        self.row = row
-
-
-def _numbers(columns: dict[str, Any]) -> NDArray[np.float32]:
-    """(rows, d) of the columns of one record batch."""
-    arrays = []
-    for name, column in columns.items():
-        values = column.to_numpy(zero_copy_only=False)
-        if values.dtype.kind not in "iufb":
-            values = _parsed(name, column.to_pylist())
-        finite = np.abs(values) <= LARGEST
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise _NotNumbers(row, name, column[row].as_py())
-        arrays.append(values)
-    return np.stack(arrays, axis=1).astype(np.float32)
-
-
-def _parsed(name: str, values: list[Any]) -> NDArray[np.float64]:
-    """A column that Arrow took for text, because of one cell perhaps: which is it?"""
-    parsed = np.empty(len(values))
-    for row, value in enumerate(values):
-        try:
-            parsed[row] = float(value)
-        except (TypeError, ValueError):
-            raise _NotNumbers(row, name, value) from None
-    return parsed
-
-
-def guess_id(columns: list[str]) -> str | None:
-    """The column of a table that names its items, if one is called so."""
-    return next((name for name in columns if name.strip().lower() in _ID_NAMES), None)
-
-
-def is_headless(columns: list[str]) -> bool:
-    """Whether the first line is data: all numbers, and not the 0, 1, 2 ... of a data frame."""
-    if columns == [str(k) for k in range(len(columns))]:
-        return False
-    try:
-        [float(name) for name in columns]
-    except ValueError:
-        return False
-    return bool(columns)
-
-
-def _read_headless(path: Path) -> NDArray[np.float32]:
-    table = CsvTable(path)
-    rows: list[NDArray[np.float32]] = []
-    with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
-        for fields in csv.reader(file, delimiter=table.delimiter):
-            if not fields:
-                continue
-            line = len(rows) + 1
-            if len(fields) != len(table.columns):
-                raise InputError(
-                    f"{path.name}, row {line}: {len(fields)} numbers where the first row has "
-                    f"{len(table.columns)}."
-                )
-            try:
-                rows.append(np.array(fields, np.float32))
-            except ValueError:
-                raise InputError(f"{path.name}, row {line}: not all cells are numbers.") from None
-    return np.stack(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,54 +12,111 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
-from likewise.io.images import SUFFIXES, crop, open_image, pixels, resize_cover
+from likewise.io.images import SUFFIXES, crop, open_item, resize_cover
+from likewise.io.limits import check_memory
 
 Size = int | tuple[int, int]
+Pixels = NDArray[np.uint8] | NDArray[np.float32]
 
 
-def list_images(folder: str | Path) -> list[str]:
-    """Names of the images in a folder and its subfolders, relative to it, sorted."""
+def list_images(folder: str | Path, *, links_out: bool = True) -> list[str]:
+    """Names of the images in a folder and its subfolders, relative to it, sorted.
+
+    Without ``links_out``, a link that leads out of the folder is left out.
+    """
     root = Path(folder)
     if not root.is_dir():
         raise InputError(f"{root} is not a folder of images.")
-    found = [
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*")
-        if path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()
-    ]
+    inside = root.resolve()
+    found = []
+    for path in root.rglob("*"):
+        if path.suffix.lower() not in SUFFIXES or path.name.startswith("."):
+            continue
+        if not path.is_file():
+            continue
+        if not links_out and not path.resolve().is_relative_to(inside):
+            continue
+        found.append(path.relative_to(root).as_posix())
     if not found:
         raise InputError(
             f"there are no images in {root} (looked for {', '.join(sorted(SUFFIXES))})."
         )
+    _check_names(found, root)
     return sorted(found)
 
 
 def read_images(
     folder: str | Path, size: Size | None = None, workers: int | None = None
-) -> tuple[NDArray[np.uint8], list[str]]:
+) -> tuple[Pixels, list[str]]:
     """All images of a folder: ``(images, ids)``, in the order of their names.
 
-    Images are (N, H, W) uint8 if all are grey, else (N, H, W, 3). With ``size`` (side, or height
-    and width) each is scaled to cover it and its middle is taken; without, all must have one size.
-    ``ids`` are the file names relative to the folder. Decoding runs in ``workers`` threads
-    (Pillow decodes outside Python's lock, and processes would have to send every image back).
+    Images are (N, H, W) uint8 if all are grey, else (N, H, W, 3); grey of 16 bits or of fractions
+    is (N, H, W) float32, its numbers as they are. With ``size`` (side, or height and width) each
+    is scaled to cover it and its middle is taken; without, all must have one size. ``ids`` are the
+    file names relative to the folder. Decoding runs in ``workers`` threads (Pillow decodes outside
+    Python's lock, and processes would have to send every image back).
     """
     root, ids = Path(folder), list_images(folder)
     shape = None if size is None else _height_width(size)
 
-    def decode(name: str) -> NDArray[np.uint8]:
-        image = open_image(root / name, mode=None)
+    def decode(name: str) -> Pixels:
+        image = open_item(root / name)
         if shape is not None:
             image = crop(resize_cover(image, *shape), *shape)
-        return pixels(image)
+        return np.asarray(image)
 
     with warnings.catch_warnings(), ThreadPoolExecutor(_workers(workers)) as pool:
         warnings.simplefilter("ignore", UserWarning)  # Pillow's, of odd metadata in good images
-        decoded = list(pool.map(decode, ids))
-    _check_one_size(decoded, ids)
-    if all(image.ndim == 2 for image in decoded):
-        return np.stack(decoded), ids
-    return np.stack([_as_colour(image) for image in decoded]), ids
+        first = decode(ids[0])  # alone: it says how much memory all of them take
+        stack = _Stack(root, ids, first)
+        try:
+            stack.fill(pool.map(decode, ids[1:]))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return stack.images, ids
+
+
+class _Stack:
+    """Images side by side in one array, made when the first is known and never copied whole."""
+
+    def __init__(self, root: Path, ids: list[str], first: Pixels) -> None:
+        self._root, self._ids = root, ids
+        self.images = self._empty(first)
+        self.images[0] = first
+
+    def fill(self, rest: Iterable[Pixels]) -> None:
+        """Put every other image in its place."""
+        for k, image in enumerate(rest, start=1):
+            self._check_alike(k, image)
+            if image.ndim > self.images.ndim - 1:  # the first colour image among grey ones
+                grey, self.images = self.images[:k], self._empty(image)
+                self.images[:k] = grey[..., None]
+            self.images[k] = image[..., None] if image.ndim < self.images.ndim - 1 else image
+
+    def _empty(self, like: Pixels) -> Pixels:
+        needed = len(self._ids) * like.nbytes
+        check_memory(
+            f"{self._root}: {len(self._ids):,} images of {like.shape[0]} x {like.shape[1]} pixels",
+            needed,
+            instead="scale them (--image-size)",
+        )
+        return np.empty((len(self._ids), *like.shape), like.dtype)
+
+    def _check_alike(self, k: int, image: Pixels) -> None:
+        name, first = self._ids[k], self._ids[0]
+        height, width = self.images.shape[1:3]
+        if image.shape[:2] != (height, width):
+            raise InputError(
+                f"{name} is {image.shape[0]} x {image.shape[1]} but {first} {height} x {width}: "
+                "give a size, to which every image is then scaled."
+            )
+        if image.dtype != self.images.dtype:
+            deep, plain = (name, first) if image.dtype == np.float32 else (first, name)
+            raise InputError(
+                f"{deep} is grey of more than 8 bits but {plain} has 8 bits a channel, so that "
+                "their numbers do not compare: save all of them alike."
+            )
 
 
 def _workers(asked: int | None) -> int:
@@ -72,15 +130,12 @@ def _height_width(size: Size) -> tuple[int, int]:
     return height, width
 
 
-def _check_one_size(decoded: list[NDArray[np.uint8]], ids: list[str]) -> None:
-    first = decoded[0].shape[:2]
-    for image, name in zip(decoded, ids, strict=True):
-        if image.shape[:2] != first:
+def _check_names(names: list[str], root: Path) -> None:
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
             raise InputError(
-                f"{name} is {image.shape[0]} x {image.shape[1]} but {ids[0]} {first[0]} x "
-                f"{first[1]}: give a size, to which every image is then scaled."
-            )
-
-
-def _as_colour(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return image if image.ndim == 3 else np.repeat(image[:, :, None], 3, axis=2)
+                f"{root} holds a file whose name is not UTF-8 text ({os.fsencode(name)!r}); "
+                "rename it."
+            ) from None

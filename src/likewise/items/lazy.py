@@ -11,14 +11,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from likewise.io.images import crop, open_image, pixels, resize_cover
+from likewise.io.images import crop, open_image, resize_cover
 
 
 class LazyImages:
     """(N, size, size, 3) uint8 images: a slice decodes, an index array selects without decoding.
 
-    What `likewise.nn.model.logits_of` needs of items, for sets that do not fit in memory. Each image
-    is scaled so that its short side is ``size + margin``, and its middle is taken.
+    What `likewise.nn.model.logits_of` needs of items, for sets that do not fit in memory. Each
+    image is scaled so that its short side is ``size + margin``, and its middle is taken.
     """
 
     ndim = 4
@@ -45,7 +45,7 @@ class LazyImages:
 
         def one(path: str) -> NDArray[np.uint8]:
             image = resize_cover(open_image(path), side, side)
-            return pixels(crop(image, self.size, self.size))
+            return np.asarray(crop(image, self.size, self.size), np.uint8)
 
         # Threads are enough here: Pillow decodes outside Python's lock.
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Sampler
 from torch.utils.data import Dataset as TorchDataset
 
 from likewise.errors import InputError
-from likewise.io.images import crop, open_image, pixels, resize_cover
+from likewise.io.images import crop, open_image, resize_cover
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class _Files(TorchDataset[Any]):
             return _Fault(str(error)), int(self.labels[i]), i
         rng = None if epoch < 0 else np.random.default_rng((self.seed, epoch, i))
         side = self.size + self.margin
-        window = pixels(crop(resize_cover(image, side, side), self.size, self.size, rng))
+        window = np.asarray(crop(resize_cover(image, side, side), self.size, self.size, rng))
         if rng is not None and rng.random() < 0.5:
             window = window[:, ::-1]
         return np.ascontiguousarray(window), int(self.labels[i]), i

@@ -1,29 +1,28 @@
 """What is shown: the pictures of a folder or of an array, or the rows of a table.
 
-Items are loaded once, by `open_items`; the page then asks for them by number only, so no request
-can name a path.
+Items are read as `fit` reads them (`likewise.items.files`), so that they go by the same ids. They
+are loaded once, by `open_items`; the page then asks for them by number only, so no request can name
+a path.
 """
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from likewise.errors import InputError
-from likewise.io.npy import read_npy
-from likewise.items.files import guess_id, is_headless
-from likewise.label.pictures import SUFFIXES, Picture, PictureCache, encode, encode_file
+from likewise.items.files import ItemFile, open_item_table, read_array
+from likewise.items.folder import list_images
+from likewise.items.tables import TextRows
+from likewise.label.pictures import Picture, PictureCache, encode, encode_file
 
 MAX_ITEMS = 1_000_000
 MAX_COLUMNS = 40
 MAX_CELL = 4000
-_ARRAYS = (".npy",)
-_TABLES = (".csv", ".parquet", ".pq")
 
 
 class Items(Protocol):
@@ -45,16 +44,15 @@ class PictureFolder:
     are_pictures = True
 
     def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
-        self._paths = {path.relative_to(root).as_posix(): path for path in _pictures_under(root)}
-        self.ids: Sequence[str] = sorted(self._paths)
+        self._folder, self._root = root, root.resolve()
+        self.ids: Sequence[str] = list_images(root, links_out=False)
         self._cache = PictureCache()
 
     def picture(self, index: int) -> Picture:
         if (cached := self._cache.get(index)) is not None:
             return cached
         # Resolved again at each reading: a folder on the way may have become a link since.
-        path = self._paths[self.ids[index]].resolve()
+        path = (self._folder / self.ids[index]).resolve()
         if not path.is_relative_to(self._root):
             raise InputError(f"{self.ids[index]} leads out of the folder of items.")
         picture = encode_file(path)
@@ -66,13 +64,12 @@ class PictureFolder:
 
 
 class PictureArray:
-    """uint8 images (N, H, W) or (N, H, W, 3); an id is the row number."""
+    """uint8 images (N, H, W) or (N, H, W, 3) with their ids."""
 
     are_pictures = True
 
-    def __init__(self, pixels: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
-        self._pixels = pixels
-        self.ids: Sequence[str] = [str(k) for k in range(len(pixels))]
+    def __init__(self, pixels: NDArray[np.uint8], ids: Sequence[str]) -> None:
+        self._pixels, self.ids = pixels, ids
 
     def picture(self, index: int) -> Picture:
         from PIL import Image
@@ -88,46 +85,30 @@ class Table:
 
     are_pictures = False
 
-    def __init__(self, columns: list[str], rows: list[list[str]], id_column: str | None) -> None:
-        if id_column is None:
-            id_column = guess_id(columns)
-        elif id_column not in columns:
-            raise InputError(f"there is no column {id_column}; there are {', '.join(columns)}.")
-        if id_column is None:
-            self.ids: Sequence[str] = [str(k) for k in range(len(rows))]
-        else:
-            position = columns.index(id_column)
-            self.ids = [row[position] for row in rows]
-            _check_distinct(self.ids, id_column)
-        self._shown = [k for k, name in enumerate(columns) if name != id_column][:MAX_COLUMNS]
-        self._columns, self._rows = columns, rows
+    def __init__(self, rows: TextRows) -> None:
+        self._rows = rows
+        numbered = (str(k) for k in range(rows.cells.num_rows))
+        self.ids: Sequence[str] = list(numbered) if rows.ids is None else rows.ids
 
     def picture(self, index: int) -> Picture:
         raise InputError("the items are rows of a table, not pictures.")
 
     def cells(self, index: int) -> list[tuple[str, str]]:
-        row = self._rows[index]
-        return [(self._columns[k], _shorten(row[k])) for k in self._shown]
+        return [(name, _shorten(text)) for name, text in self._rows.row(index)]
 
 
 def open_items(path: str | Path, id_column: str | None = None) -> Items:
-    """The items of a folder of pictures, a CSV or Parquet table, or a ``.npy`` array of images."""
+    """The items of a folder of pictures, a CSV or Parquet table, or an array of images."""
     path = Path(path)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}; check the name.")
     items: Items
-    if path.is_dir():
+    if path.is_dir() and not any(path.glob("*.parquet")):
         items = PictureFolder(path)
-    elif path.suffix.lower() in _ARRAYS:
-        items = PictureArray(_read_array(path))
-    elif path.suffix.lower() == ".csv":
-        items = Table(*_read_csv(path), id_column)
-    elif path.suffix.lower() in _TABLES:
-        items = Table(*_read_parquet(path), id_column)
+    elif not path.is_dir() and (array := read_array(path)) is not None:
+        items = _pictures_in(array, path)
     else:
-        raise InputError(
-            f"{path.name} is neither a folder of pictures nor a .csv, .parquet or .npy file."
-        )
+        items = Table(open_item_table(path, id_column).text(MAX_COLUMNS))
     if len(items.ids) < 2:
         raise InputError(f"{path} holds {len(items.ids)} items to compare, but it takes two.")
     if len(items.ids) > MAX_ITEMS:
@@ -135,89 +116,15 @@ def open_items(path: str | Path, id_column: str | None = None) -> Items:
     return items
 
 
-def _pictures_under(root: Path) -> list[Path]:
-    """Picture files under a folder, without any that a link leads out of it."""
-    resolved, found = root.resolve(), []
-    for folder, _, names in os.walk(root, followlinks=False):
-        for name in names:
-            path = Path(folder, name)
-            if path.suffix.lower() not in SUFFIXES or name.startswith("."):
-                continue
-            if not _is_text(str(path)) or not path.is_file():
-                continue
-            if path.is_symlink() and not path.resolve().is_relative_to(resolved):
-                continue
-            found.append(path)
-    return found
-
-
-def _read_array(path: Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    array = read_npy(path)
+def _pictures_in(file: ItemFile, path: Path) -> PictureArray:
+    array = file.items
     is_image = array.ndim == 3 or (array.ndim == 4 and array.shape[3] == 3)
     if array.dtype != np.uint8 or not is_image:
         raise InputError(
             f"{path.name} must hold uint8 images (N, H, W) or (N, H, W, 3) to be shown, but is "
             f"{array.dtype} {array.shape}; give the folder of pictures or a table instead."
         )
-    return array
-
-
-def _read_csv(path: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            columns = next(reader, [])
-            rows = []
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(columns):
-                    raise InputError(
-                        f"line {reader.line_num} of {path.name} has {len(row)} cells, but the "
-                        f"first line has {len(columns)}."
-                    )
-                rows.append(row)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path.name} is not UTF-8 text; save it as UTF-8.") from error
-    except csv.Error as error:
-        raise InputError(f"line {reader.line_num} of {path.name} is not CSV: {error}.") from error
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be read: {error.strerror}.") from error
-    if is_headless(columns):  # as `fit` will read it: the first line is an item, not names
-        rows.insert(0, columns)
-        columns = [f"column {k + 1}" for k in range(len(columns))]
-    return columns, rows
-
-
-def _read_parquet(path: Path) -> tuple[list[str], list[list[str]]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path.name} is not a Parquet file that can be read.") from error
-    cells = [["" if v is None else str(v) for v in column.to_pylist()] for column in table.columns]
-    return list(table.column_names), [list(row) for row in zip(*cells, strict=True)]
-
-
-def _check_distinct(ids: Sequence[str], column: str) -> None:
-    seen: set[str] = set()
-    for identity in ids:
-        if not identity:
-            raise InputError(f"the column {column} has an empty cell; every item needs an id.")
-        if identity in seen:
-            raise InputError(f"the column {column} has {identity!r} twice; ids must be distinct.")
-        seen.add(identity)
-
-
-def _is_text(name: str) -> bool:
-    """Whether a file's name is proper text, which the database and the page can hold."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return PictureArray(array, file.names.tolist())
 
 
 def _shorten(text: str) -> str:

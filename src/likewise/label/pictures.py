@@ -1,4 +1,4 @@
-"""Pictures made fit for the page: decoded within limits, turned upright, reduced, encoded anew.
+"""Pictures made fit for the page: reduced and encoded anew.
 
 Encoding anew means that what reaches a browser is pixels and nothing else: no metadata (a
 photograph may say where it was taken), no script dressed up as a picture, no pixel flood.
@@ -7,44 +7,33 @@ photograph may say where it was taken), no script dressed up as a picture, no pi
 from __future__ import annotations
 
 import io
-import os
-import warnings
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from likewise.errors import InputError
+from likewise.io.images import decode, for_display
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF")
-SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff"})
-MAX_PIXELS = 50_000_000
-MAX_FILE_BYTES = 64 * 2**20
 SIDE = 1024  # the longest side on the page
 _SMALL = 256  # up to here PNG is small enough, and shows every pixel as it is
 
 
 class Picture(NamedTuple):
-    """An encoded picture and its media type."""
+    """An encoded picture."""
 
     data: bytes
+    """The bytes of the PNG or JPEG file."""
     media_type: str
+    """What the browser is told that they are."""
 
 
 def encode_file(path: Path) -> Picture:
     """The picture in a file, for the page; `InputError` when it is none or too large."""
-    # O_NOFOLLOW: a file that was swapped for a link after the folder was listed is not followed.
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    except OSError as error:
-        raise InputError(f"{path.name} cannot be opened; is it still there?") from error
-    with os.fdopen(handle, "rb") as file:
-        if os.fstat(file.fileno()).st_size > MAX_FILE_BYTES:
-            raise InputError(f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; reduce it.")
-        return encode(_decode(file, path.name))
+    # A file that was swapped for a link after the folder was listed is not followed.
+    return encode(for_display(decode(path, side=SIDE, follow_links=False)))
 
 
 def encode(image: Image) -> Picture:
@@ -56,27 +45,6 @@ def encode(image: Image) -> Picture:
         return Picture(buffer.getvalue(), "image/png")
     image.save(buffer, "JPEG", quality=88)
     return Picture(buffer.getvalue(), "image/jpeg")
-
-
-def _decode(file: IO[bytes], name: str) -> Image:
-    from PIL import Image, ImageOps
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-            opened = Image.open(file, formats=FORMATS)  # reads the header only
-        if opened.width * opened.height > MAX_PIXELS:
-            raise InputError(f"{name} has more than {MAX_PIXELS // 10**6} million pixels.")
-        opened.draft("RGB", (SIDE, SIDE))  # JPEG: decodes at a reduced size where that is enough
-        image = ImageOps.exif_transpose(opened)
-        has_alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
-        clean = image.convert("RGBA" if has_alpha else "RGB")
-        clean.info = {}  # what the encoders would copy from the original
-    except InputError:
-        raise
-    except Exception as error:  # Pillow's decoders raise almost anything on damaged files
-        raise InputError(f"{name} is not a picture that can be read.") from error
-    return clean
 
 
 class PictureCache:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import base64
 import io
+from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
+from likewise.io.images import decode, for_display
+from likewise.items.folder import list_images
 from likewise.report.contents import Contents
 
 BUDGET = 2_500_000  # characters of pictures in one page
 SIDE = 96
-SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
-MAX_PIXELS = 50_000_000
 
 
 def pictures_of(
@@ -43,21 +43,35 @@ def pictures_of(
 
 
 def image_files(folder: Path) -> dict[str, Path]:
-    """Images by what they may be called: their name, without its ending, as a bare number."""
+    """Images by what they may be called: the path below the folder, and shorter forms of it.
+
+    A shorter form (the bare name, without its ending, as a bare number) that several images share
+    stands for none of them: a picture of another item is worse than none.
+    """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder} of pictures.")
-    files: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in SUFFIXES:
-            for name in (path.name, path.stem, _number(path.stem)):
-                files.setdefault(name, path)
-    if not files:
-        raise InputError(f"{folder} holds no pictures ({', '.join(SUFFIXES)}).")
+    names = list_images(folder)
+    files = {name: folder / name for name in names}
+    for form in (_base_name, _stem, _number):
+        short = [form(name) for name in names]
+        times = Counter(short)
+        for name, shorter in zip(names, short, strict=True):
+            if times[shorter] == 1:
+                files.setdefault(shorter, folder / name)
     return files
 
 
-def _number(stem: str) -> str:
-    return str(int(stem)) if stem.isascii() and stem.isdigit() else stem
+def _base_name(name: str) -> str:
+    return PurePosixPath(name).name
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(name).stem
+
+
+def _number(name: str) -> str:
+    stem = _stem(name)
+    return str(int(stem)) if stem.isascii() and stem.isdigit() and len(stem) < 20 else stem
 
 
 def _from_run(contents: Contents, item: int) -> str | None:
@@ -70,24 +84,18 @@ def _from_run(contents: Contents, item: int) -> str | None:
 
 
 def _from_file(contents: Contents, item: int, files: dict[str, Path]) -> str | None:
-    from PIL import Image, UnidentifiedImageError
-
     path = files.get(contents.label_of(item))
     if path is None:
         return None
     try:
-        with Image.open(path) as image:
-            if image.width * image.height > MAX_PIXELS:
-                return None
-            image.draft("RGB", (2 * SIDE, 2 * SIDE))
-            small = image.convert("RGB")
-            small.thumbnail((SIDE, SIDE))
-            return encode(np.asarray(small))
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError):
+        small = for_display(decode(path, side=2 * SIDE)).convert("RGB")
+    except InputError:
         return None  # a picture that cannot be read is only not shown
+    small.thumbnail((SIDE, SIDE))
+    return encode(np.asarray(small))
 
 
-def encode(pixels: NDArray[Any]) -> str:
+def encode(pixels: NDArray[np.uint8]) -> str:
     """A (h, w) or (h, w, 3) uint8 picture as a data URI: lossless where that is small."""
     from PIL import Image
 

@@ -1,0 +1,197 @@
+"""A table of items: which column names them, and the others as numbers to learn from, or as text.
+
+`fit` and `predict` read the numbers, the labelling page shows the text. Delimiter, header and ids
+are found here for all of them, so that an answer is about the item that is learned from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.errors import InputError
+from likewise.io.limits import check_memory, text_array
+from likewise.io.tables import CsvTable, ParquetTable, arrow_errors, listing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ID_NAMES = ("id", "item", "item_id", "")  # "": how pandas writes its index
+LARGEST = np.finfo(np.float32).max
+
+
+@dataclass(frozen=True)
+class TextRows:
+    """The cells of a table as text."""
+
+    columns: list[str]
+    """The names of the columns that are kept, the ids' not among them."""
+    ids: list[str] | None
+    """(N,) what the id column says; None where there is none."""
+    cells: pa.Table
+    """(N, len(columns)) text."""
+
+    def row(self, index: int) -> list[tuple[str, str]]:
+        """The (column, text) cells of one item."""
+        found = self.cells.slice(index, 1).to_pydict()
+        return [(name, found[str(k)][0]) for k, name in enumerate(self.columns)]
+
+
+class ItemTable:
+    """A CSV or Parquet file with an item a row.
+
+    ``columns`` are the names of all columns but the ids', ``id_column`` is the one that names the
+    items, None where none is called so. The first line of a CSV file is its header, unless it is
+    all numbers.
+    """
+
+    def __init__(self, path: Path, kind: str, id_column: str | None = None) -> None:
+        self.path = path
+        self._table = ParquetTable(path) if kind == "parquet" else CsvTable(path)
+        names = self._table.columns
+        if id_column is not None and id_column not in names:
+            raise InputError(
+                f"{path.name} has no column {id_column}; the columns there are {listing(names)}."
+            )
+        if id_column is None and kind == "csv" and _is_headless(names):
+            self._table = CsvTable(path, header=False)
+            names = self._table.columns
+        self.id_column = _guess_id(names) if id_column is None else id_column
+        self.columns = [name for name in names if name != self.id_column]
+
+    def numbers(self) -> tuple[NDArray[np.float32], list[str] | None]:
+        """``(items (N, d), ids (N,) or None)``; refused where a cell is no finite number."""
+        if not self.columns:
+            raise InputError(f"{self.path.name} has no column of numbers.")
+        self._check_size(4 * len(self.columns))
+        parts: list[NDArray[np.float32]] = []
+        ids: list[str] = []
+        named = [] if self.id_column is None else [self.id_column]
+        try:
+            with arrow_errors(self.path):
+                for batch in self._table.number_batches([*named, *self.columns], text=named):
+                    parts.append(_numbers(batch, self.columns, skip=len(named)))
+                    ids += _texts(batch.column(0)) if named else []
+        except _NotNumbers as problem:
+            row = problem.row + sum(len(part) for part in parts)
+            raise InputError(f"{self.path.name}, {self._table.where(row)}: {problem}") from None
+        if not sum(len(part) for part in parts):
+            raise InputError(f"{self.path.name} has no rows.")
+        return np.concatenate(parts), self._checked(ids) if named else None
+
+    def text(self, most: int | None = None) -> TextRows:
+        """Every cell as text, of the first ``most`` columns."""
+        import pyarrow as pa
+
+        shown = self.columns[:most]
+        self._check_size(8 * (len(shown) + 1))
+        named = [] if self.id_column is None else [self.id_column]
+        schema = pa.schema([(str(k), pa.string()) for k in range(len(shown))])
+        parts, ids = [], []
+        with arrow_errors(self.path):
+            for batch in self._table.batches([*named, *shown], text=[*named, *shown]):
+                texts = [_texts(column) for column in batch.columns]
+                ids += texts[0] if named else []
+                columns = [pa.array(column, pa.string()) for column in texts[len(named) :]]
+                parts.append(pa.record_batch(columns, schema=schema))
+        return TextRows(shown, self._checked(ids) if named else None, _joined(parts, schema, ids))
+
+    def _check_size(self, bytes_a_row: int) -> None:
+        """Equal rows are next to nothing in a Parquet file, and much in memory."""
+        if isinstance(self._table, ParquetTable):
+            rows = self._table.count_rows()
+            what = f"{self.path.name}: {rows:,} rows of {len(self.columns):,} columns"
+            check_memory(what, rows * bytes_a_row, self._table.bytes_on_disk())
+
+    def _checked(self, ids: list[str]) -> list[str]:
+        """The ids, none of them blank and no two alike."""
+        if "" not in ids and len(set(ids)) == len(ids):
+            return ids
+        seen: set[str] = set()
+        for row, identity in enumerate(ids):
+            if not identity or identity in seen:
+                problem = f"has {identity!r} twice" if identity else "is blank"
+                raise InputError(
+                    f"{self.path.name}, {self._table.where(row)}: the column {self.id_column} "
+                    f"{problem}; every item needs an id of its own."
+                )
+            seen.add(identity)
+        return ids
+
+
+def check_ids(ids: Sequence[str], source: str) -> NDArray[np.str_]:
+    """Ids from elsewhere than a table, as an array: each item has one of its own."""
+    if len(set(ids)) < len(ids):
+        twice = next(name for name, times in Counter(ids).items() if times > 1)
+        raise InputError(f"{source} has the id {twice!r} twice; every item needs one of its own.")
+    return text_array(ids, f"the ids of {source}")
+
+
+class _NotNumbers(Exception):
+    def __init__(self, row: int, name: str, value: object) -> None:
+        shown = "blank" if value is None or value == "" else f"{value!r}, not a number"
+        super().__init__(
+            f"{name} is {shown}; items must be finite numbers (a column called id may name them)."
+        )
+        self.row = row
+
+
+def _numbers(batch: pa.RecordBatch, names: list[str], skip: int) -> NDArray[np.float32]:
+    """(rows, d) of a record batch, without its first ``skip`` columns."""
+    found = np.empty((len(names), batch.num_rows), np.float32)
+    for k, name in enumerate(names):
+        column = batch.column(k + skip)
+        values = column.to_numpy(zero_copy_only=False)
+        if values.dtype.kind not in "iufb":
+            values = _parsed(name, column.to_pylist())
+        finite = np.abs(values) <= LARGEST
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise _NotNumbers(row, name, column[row].as_py())
+        found[k] = values
+    return np.ascontiguousarray(found.T)
+
+
+def _parsed(name: str, values: list[object]) -> NDArray[np.float64]:
+    """A column that Arrow took for text, because of one cell perhaps: which is it?"""
+    parsed = np.empty(len(values))
+    for row, value in enumerate(values):
+        try:
+            parsed[row] = float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            raise _NotNumbers(row, name, value) from None
+    return parsed
+
+
+def _texts(column: pa.Array) -> list[str]:
+    return ["" if value is None else str(value) for value in column.to_pylist()]
+
+
+def _joined(parts: list[pa.RecordBatch], schema: pa.Schema, ids: list[str]) -> pa.Table:
+    import pyarrow as pa
+
+    if schema.names:
+        return pa.Table.from_batches(parts, schema).combine_chunks()
+    return pa.table({"": pa.nulls(len(ids))})  # a table of ids alone has as many rows
+
+
+def _guess_id(columns: list[str]) -> str | None:
+    """The column of a table that names its items, if one is called so."""
+    return next((name for name in columns if name.strip().lower() in _ID_NAMES), None)
+
+
+def _is_headless(columns: list[str]) -> bool:
+    """Whether the first line is data: all numbers, and not the 0, 1, 2 ... of a data frame."""
+    if columns == [str(k) for k in range(len(columns))]:
+        return False
+    try:
+        [float(name) for name in columns]
+    except ValueError:
+        return False
+    return bool(columns)
