@@ -16,7 +16,7 @@ from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
 from likewise.training.scheduler import Program
 
-QUICK = Recipe(epochs=8, batch_size=32, lr=0.02, schedule="cosine", averaging=0.9)
+QUICK = Recipe(epochs=8, batch_size=32, lr=0.02, schedule="cosine", ema_decay=0.9)
 
 
 def blobs(

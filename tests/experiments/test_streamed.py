@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from likewise.datasets import Dataset, ImageStream, load
 from likewise.errors import InputError
@@ -15,7 +16,11 @@ from likewise.experiments import load_settings
 from likewise.experiments.grid import run_table
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import load_results
+from likewise.experiments.streamed import StreamedProblem
 from likewise.items.lazy import LazyImages
+from likewise.methods.exact_joint import joint_program
+from likewise.pairs import Pairs
+from likewise.training.recipe import Recipe
 
 Image = pytest.importorskip("PIL.Image")
 CPU = torch.device("cpu")
@@ -38,7 +43,7 @@ flip = true
 epochs = 4
 batch_size = 16
 schedule = "cosine"
-averaging = 0.0
+ema_decay = 0.0
 mixup = 0.0
 """
 
@@ -80,6 +85,31 @@ def test_streamed_table(dishes: Dataset, settings: TableSettings, tmp_path: Path
     assert results["joint"]["accuracy"] > 0.9
     assert results["joint"]["transition_error"] is None  # nobody knows the true classes
     assert np.shape(results["mns_estimated"]["transition"]) == (2, 2)
+
+
+class Normalised(nn.Sequential):
+    """A network with batch normalisation, whose averaged weights need statistics of their own."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            nn.Conv2d(3, 4, 3, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(), nn.Linear(4, 2),
+        )  # fmt: skip
+
+
+def test_averaged_weights_take_their_statistics_from_the_images_on_disk(dishes: Dataset) -> None:
+    images = LazyImages(dishes.train_x, 16)
+    problem = StreamedProblem(
+        items=images, pairs=Pairs.from_labels(dishes.noisy["web"]), n_classes=2,
+        network=Normalised(), recipe=Recipe(epochs=2, batch_size=16, ema_decay=0.9), workers=0,
+    )  # fmt: skip
+    run = next(joint_program(problem))
+    run.train()
+    assert run.ema is not None
+    convolution, norm = run.ema.network[0], run.ema.network[1]
+    with torch.no_grad():
+        seen = convolution(run.ema.inputs(images[problem.parts[0]][0:80]))
+    torch.testing.assert_close(norm.running_mean, seen.mean(dim=(0, 2, 3)), rtol=1e-4, atol=1e-4)
 
 
 def test_stage_two_resumes_from_stored_stage_one(
@@ -129,8 +159,8 @@ def test_a_stream_follows_a_given_order(dishes: Dataset) -> None:
 
 
 def test_streaming_has_no_teacher(dishes: Dataset, settings: TableSettings, tmp_path: Path) -> None:
-    has_mean_teacher = settings.joint.with_(averaging=0.9, mean_teacher_from=0.5)
-    with pytest.raises(InputError, match="a teacher looks at each image twice"):
+    has_mean_teacher = settings.joint.with_(ema_decay=0.9, mean_teacher_from=0.5)
+    with pytest.raises(InputError, match="a mean teacher looks at each image twice"):
         run_table(
             dataclasses.replace(settings, joint=has_mean_teacher, methods=("joint",)),
             dishes,

@@ -47,8 +47,8 @@ def test_each_begins_for_itself_and_the_last_is_taught() -> None:
         Distillation,
     ]
     assert names == ["cell", "cell-part-0", "cell-part-1"]
-    assert len({run.seed for run in asked}) == 3
-    assert fitted.score in [float(run.best_score) for run in asked]
+    assert len({run.batches.seed for run in asked}) == 3
+    assert fitted.score in [float(run.best.score) for run in asked]
 
 
 def test_no_two_begin_with_the_same_weights() -> None:
@@ -68,7 +68,7 @@ def test_who_is_taught_by_others_does_not_teach_itself() -> None:
 def test_the_first_is_the_plain_one() -> None:
     plain = run_program(joint_program(tiny_problem(TWO.with_(teachers=0), noise=0.3)[0]))
     asked, _, _ = runs_of(tiny_problem(TWO, noise=0.3)[0])
-    assert float(asked[0].best_score) == plain.score
+    assert float(asked[0].best.score) == plain.score
 
 
 def test_held_out_costs_are_those_that_epochs_are_chosen_by() -> None:
@@ -92,7 +92,7 @@ def test_who_was_taught_is_kept_unless_it_is_surely_worse(monkeypatch, costs, ke
     given = iter(costs)
     monkeypatch.setattr(exact_joint, "costs_of", lambda *_: torch.tensor(next(given)))
     asked, _, fitted = runs_of(problem)
-    assert fitted.score == float(asked[kept].best_score)
+    assert fitted.score == float(asked[kept].best.score)
     others = [f"teacher {k}" for k in range(1, len(costs))] + ["taught"]
     del others[kept]
     assert list(dict.fromkeys(row["method"] for row in fitted.history)) == [*others, "joint"]
@@ -152,7 +152,7 @@ def test_high_noise_alone_may_ask_for_them() -> None:
 
 def test_the_history_ends_with_the_one_that_was_kept() -> None:
     asked, _, fitted = runs_of(tiny_problem(TWO, noise=0.3)[0])
-    best = next(run for run in asked if float(run.best_score) == fitted.score)
+    best = next(run for run in asked if float(run.best.score) == fitted.score)
     kept = [row["held_out"] for row in last_stage(fitted.history)]
     assert kept == [row["held_out"] for row in best.history]
 

@@ -34,7 +34,7 @@ def runs_of(starts: int) -> tuple[list[TrainingRun], list[str], list[float]]:
         asked.append(run)
         names.append(run.name)  # a start that goes on is called otherwise then
 
-    run_program(watched(program, ask, lambda run: scores.append(float(run.best_score))))
+    run_program(watched(program, ask, lambda run: scores.append(float(run.best.score))))
     return asked, names, scores
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from likewise.nn.bf16_weights import HalfWeights, takes_other_weights
+from likewise.nn.bf16_weights import Bf16Weights, takes_other_weights
 from likewise.nn.networks import build_network
 
 
@@ -21,7 +21,7 @@ def test_the_same_outputs_and_gradients_as_autocast() -> None:
     model = build_network("resnet32", (3, 16, 16), 5)
     x = torch.randn(8, 3, 16, 16)
     out, expected = gradients(model, model, x)
-    rounded, found = gradients(model, HalfWeights(model), x)
+    rounded, found = gradients(model, Bf16Weights(model), x)
     assert torch.equal(out, rounded)
     assert len(found) == len(list(model.parameters()))
     for mine, theirs in zip(found, expected, strict=True):
@@ -31,7 +31,7 @@ def test_the_same_outputs_and_gradients_as_autocast() -> None:
 
 def test_only_the_layers_that_autocast_rounds() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.Linear(4, 2))
-    assert HalfWeights(model)._names == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert Bf16Weights(model)._names == ["0.weight", "0.bias", "2.weight", "2.bias"]
 
 
 def test_shared_weights_get_the_sum_of_their_gradients() -> None:
@@ -39,14 +39,14 @@ def test_shared_weights_get_the_sum_of_their_gradients() -> None:
     model = nn.Sequential(layer, nn.Tanh(), layer)
     x = torch.randn(6, 4)
     _, expected = gradients(model, model, x)
-    _, found = gradients(model, HalfWeights(model), x)
+    _, found = gradients(model, Bf16Weights(model), x)
     for mine, theirs in zip(found, expected, strict=True):
         assert torch.allclose(mine, theirs, rtol=2e-2, atol=2e-2)
 
 
 def test_the_model_itself_stays_in_single_precision() -> None:
     model = build_network("lenet", (1, 28, 28), 10)
-    gradients(model, HalfWeights(model), torch.randn(4, 1, 28, 28))
+    gradients(model, Bf16Weights(model), torch.randn(4, 1, 28, 28))
     assert {p.dtype for p in model.parameters()} == {torch.float32}
 
 

@@ -38,7 +38,7 @@ def test_a_mixed_joint_fit_is_calibrated() -> None:
     classes = rng.integers(4, size=1500)
     items = (np.eye(4)[classes] * 3 + rng.normal(size=(1500, 4))).astype(np.float32)
     z = noise.corrupt_labels(classes, noise.symmetric(4, 0.2), 0)
-    recipe = Recipe(epochs=30, batch_size=64, lr=0.01, averaging=0.9, mixup=1.0)
+    recipe = Recipe(epochs=30, batch_size=64, lr=0.01, ema_decay=0.9, mixup=1.0)
     problem = Problem(items[:1000], Pairs.from_labels(z[:1000]), 4, "mlp", recipe, 0.3)
     fitted = run_program(joint_program(problem))
     sure = []

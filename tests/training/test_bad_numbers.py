@@ -14,7 +14,7 @@ from likewise.methods.exact_joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.methods.warnings import judged_area
 from likewise.pairs import Pairs
-from likewise.training.finite import complaint
+from likewise.training.nonfinite import complaint
 from likewise.training.objectives.forward_corrected import ForwardCorrected
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
@@ -42,7 +42,7 @@ def poison(run: TrainingRun, step: int, value: float = float("nan")) -> None:
     whole = objective.loss
 
     def loss(logits: Tensor, rows: Tensor) -> Tensor:
-        factor = value if int(run.global_step) == step else 1.0
+        factor = value if int(run.counter.in_run) == step else 1.0
         return whole(logits, rows) * factor
 
     objective.loss = loss  # type: ignore[method-assign]
@@ -102,7 +102,7 @@ def poison_forward(run: TrainingRun, step: int) -> None:
     forward = run.model.forward
 
     def poisoned(x: Tensor) -> Tensor:
-        bad = run.model.training and int(run.global_step) == step
+        bad = run.model.training and int(run.counter.in_run) == step
         return forward(x.float() * float("nan") if bad else x)
 
     run.model.forward = poisoned  # type: ignore[method-assign]

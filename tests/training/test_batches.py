@@ -14,8 +14,9 @@ from torch.nn import functional as F
 from likewise.errors import InputError
 from likewise.items import check_items, network_shape
 from likewise.nn.model import InputLayer, Model, logits_of, outputs
-from likewise.training.batches import EpochPlan, take
+from likewise.training.batches import EpochPlan
 from likewise.training.recipe import Recipe
+from likewise.training.sources import cropped
 
 CPU = torch.device("cpu")
 
@@ -233,7 +234,9 @@ def crop_by_padding(image: torch.Tensor, down: int, along: int) -> torch.Tensor:
 @given(st.integers(-3, 3), st.integers(-3, 3), st.booleans(), st.integers(0, 4))
 def test_one_gather_is_padding_cropping_and_flipping(down, along, flip, index):
     items = (torch.arange(5 * 6 * 7 * 2) % 251).reshape(5, 6, 7, 2).to(torch.uint8)
-    found = take(items, torch.tensor([index]), torch.tensor([[down, along]]), torch.tensor([flip]))
+    found = cropped(
+        items, torch.tensor([index]), torch.tensor([[down, along]]), torch.tensor([flip])
+    )
     assert found.dtype == torch.uint8
     image = items[index].flip(1) if flip else items[index]
     assert torch.equal(found[0].float(), crop_by_padding(image, down, along))
@@ -242,10 +245,10 @@ def test_one_gather_is_padding_cropping_and_flipping(down, along, flip, index):
 def test_without_moves_items_are_taken_as_they_are():
     features = torch.arange(12.0).reshape(4, 3)
     index = torch.tensor([3, 0, 0])
-    assert torch.equal(take(features, index, torch.ones(3, 2).long(), None), features[index])
+    assert torch.equal(cropped(features, index, torch.ones(3, 2).long(), None), features[index])
     images = torch.arange(4 * 3 * 3).reshape(4, 3, 3)
-    assert torch.equal(take(images, index, None, None), images[index])
-    flipped = take(images, index, None, torch.tensor([True, False, True]))
+    assert torch.equal(cropped(images, index, None, None), images[index])
+    flipped = cropped(images, index, None, torch.tensor([True, False, True]))
     assert torch.equal(flipped[0], images[3].flip(1))
     assert torch.equal(flipped[1], images[0])
-    assert torch.equal(take(images, index, torch.zeros(3, 2).long(), None), images[index])
+    assert torch.equal(cropped(images, index, torch.zeros(3, 2).long(), None), images[index])

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from likewise import checkpoints as module
 from likewise.errors import InputError
 from likewise.methods.exact_joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
+from likewise.training import checkpoints as module
 from likewise.training.checkpoints import (
     Checkpoints,
     DamagedError,
@@ -25,7 +25,7 @@ from likewise.training.checkpoints import (
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
 
-RECIPE = Recipe(epochs=4, batch_size=16, averaging=0.9, lr=0.01)
+RECIPE = Recipe(epochs=4, batch_size=16, ema_decay=0.9, lr=0.01)
 
 
 def new_run(recipe: Recipe = RECIPE, seed: int = 0, name: str = "stage-0") -> TrainingRun:
@@ -84,6 +84,16 @@ def test_a_file_of_another_version_is_not_ours(
     monkeypatch.undo()
     with pytest.raises(DamagedError, match="version"):
         read_checkpoint(tmp_path / "a.safetensors")
+
+
+def test_a_file_of_an_earlier_version_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "VERSION", 1)
+    Checkpoints(tmp_path).save(train(new_run(), 1))
+    monkeypatch.undo()
+    with pytest.raises(InputError, match=r"earlier version of Likewise.*remove .* and begin again"):
+        Checkpoints(tmp_path).resume(new_run())
 
 
 def test_nothing_to_resume(tmp_path: Path) -> None:
@@ -153,13 +163,16 @@ def test_a_strange_tensor_is_refused(tmp_path: Path) -> None:
     checkpoints.save(run)
     path = tmp_path / "stage-0.000001.safetensors"
     about, tensors = read_checkpoint(path)
-    for name, tensor in [("optimizer.99.exp_avg", torch.zeros(2)), ("other", torch.zeros(2))]:
+    for name, tensor in [
+        ("updater.optimizer.99.exp_avg", torch.zeros(2)),
+        ("other", torch.zeros(2)),
+    ]:
         write_checkpoint(path, tensors | {name: tensor}, about)
         with pytest.raises(InputError, match="does not fit"):
             checkpoints.resume(new_run())
-    tensors.pop("run.best_score")
+    tensors.pop("best.score")
     write_checkpoint(path, tensors, about)
-    with pytest.raises(InputError, match=r"run\.best_score"):
+    with pytest.raises(InputError, match=r"best\.score"):
         checkpoints.resume(new_run())
 
 

@@ -45,7 +45,7 @@ def make_run(kind: str, process_group: ProcessGroup | None = None, shards: int =
     z = corrupt_labels(classes, symmetric(4, 0.2), 0)
     held, train = np.arange(40), np.arange(40, 203)
     pairs = Pairs.from_labels(z)
-    recipe = Recipe(epochs=5, batch_size=32, lr=0.01, optimizer="sgd", averaging=0.9)
+    recipe = Recipe(epochs=5, batch_size=32, lr=0.01, optimizer="sgd", ema_decay=0.9)
     objective: Objective
     if kind in ("joint", "taught"):
         ids = np.where(np.arange(203) % 7 == 0, -1, pairs.components())  # some are unknown
@@ -88,7 +88,7 @@ def train_as_rank(rank: int, port: int, kind: str, folder: str) -> None:
     with process_group_of_torchrun() as process_group:
         run = make_run(kind, process_group)
         assert process_group is not None
-        assert len(run.items) == ((82, 81)[rank] if run.objective.rows_are_items else 163)
+        assert len(run.batches.source) == ((82, 81)[rank] if run.objective.rows_are_items else 163)
         torch.save(parameters_after(run), Path(folder) / f"{rank}.pt")
 
 

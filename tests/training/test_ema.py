@@ -59,15 +59,15 @@ def test_a_run_scores_its_average_with_statistics_of_plain_items():
     """Not of mixed ones, whose brightness varies less, nor of the weights of a while ago."""
     images, y = pictures(n=120)
     recipe = Recipe(
-        epochs=3, batch_size=32, optimizer="sgd", lr=0.05, averaging=0.99, mixup=2.0, shift=1
+        epochs=3, batch_size=32, optimizer="sgd", lr=0.05, ema_decay=0.99, mixup=2.0, shift=1
     )
     body = nn.Sequential(
         nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2)
     )
     run = next(joint_program(Problem(images, Pairs.from_labels(y), 2, body, recipe)))
     run.train()
-    convolution, norm = run.averaged.network[0], run.averaged.network[1]
+    convolution, norm = run.ema.network[0], run.ema.network[1]
     with torch.no_grad():
-        seen = convolution(run.averaged.inputs(run.items))
+        seen = convolution(run.ema.inputs(run.batches.source.items))
     torch.testing.assert_close(norm.running_mean, seen.mean(dim=(0, 2, 3)), rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(norm.running_var, seen.var(dim=(0, 2, 3)), rtol=1e-4, atol=1e-5)

@@ -29,13 +29,13 @@ from likewise.training.replay_cache import ReplayCache
 from likewise.training.run import TrainingRun
 from likewise.training.scheduler import interleave, named, run_program
 
-ADAM = Recipe(epochs=5, batch_size=32, lr=0.01, schedule="cosine", averaging=0.9)
+ADAM = Recipe(epochs=5, batch_size=32, lr=0.01, schedule="cosine", ema_decay=0.9)
 SGD = Recipe(
-    epochs=6, batch_size=32, optimizer="sgd", lr=0.05, warmup=0.2, averaging=0.9, mixup=0.5,
+    epochs=6, batch_size=32, optimizer="sgd", lr=0.05, warmup=0.2, ema_decay=0.9, mixup=0.5,
     mean_teacher_from=0.5,
 )  # fmt: skip
 CHANGING = SGD.with_(
-    epochs=10, high_noise={"weight_decay": 0.1, "mean_teacher_from": 0.7, "averaging": 0.5}
+    epochs=10, high_noise={"weight_decay": 0.1, "mean_teacher_from": 0.7, "ema_decay": 0.5}
 )
 
 
@@ -145,7 +145,7 @@ def test_the_changing_recipe_does_change() -> None:
     run.train()
     assert run.adapted
     assert run.recipe.weight_decay == 0.1
-    assert float(run._decay[-1]) == 0.5
+    assert float(run.updater.average._decays[-1]) == 0.5
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def images() -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 def image_problem(device: str, optimizer: str) -> Problem:
     pictures, labels = images()
     recipe = Recipe(
-        epochs=4, batch_size=32, optimizer=optimizer, lr=0.01, averaging=0.9, shift=2, flip=True
+        epochs=4, batch_size=32, optimizer=optimizer, lr=0.01, ema_decay=0.9, shift=2, flip=True
     )
     pairs = Pairs.from_labels(labels)
     return Problem(pictures, pairs, 3, "resnet32", recipe, 0.2, 1, torch.device(device))
@@ -243,7 +243,7 @@ def test_optimiser_state_keeps_the_layout_of_its_weights(tmp_path: Path, optimiz
     states = [
         (parameter, value)
         for parameter in resumed.model.parameters()
-        for value in resumed.optimizer.state[parameter].values()
+        for value in resumed.updater.optimizer.state[parameter].values()
         if value.ndim
     ]
     assert states
@@ -342,7 +342,7 @@ def test_a_revival_happens_once_however_often_the_run_is_killed(
             list(model.parameters())[-1].add_(torch.linspace(0, 0.05, 4))
         return 1
 
-    monkeypatch.setattr("likewise.training.run.split_merged_outputs", split)
+    monkeypatch.setattr("likewise.training.splitting.split_merged_outputs", split)
     recipe = Recipe(epochs=6, batch_size=32, lr=1e-2, split_merged_at=(1 / 3, 2 / 3))
 
     def program() -> MethodProgram:

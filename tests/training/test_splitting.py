@@ -148,7 +148,7 @@ def test_a_fit_with_revivals_forgets_the_epochs_that_lacked_a_class():
         layer.bias.copy_(collapsed.bias + collapsed.weight @ mean)
     run = program.send(run)
     assert run.until is None
-    assert run.best_score == torch.inf
+    assert run.best.score == torch.inf
     run.train()
     with pytest.raises(StopIteration) as end:
         program.send(run)

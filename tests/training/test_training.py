@@ -33,7 +33,7 @@ TESTS = Path(__file__).parents[1]
 
 VARIANTS = {
     "adam": QUICK,
-    "no averaging": QUICK.with_(averaging=0.0),
+    "no averaging": QUICK.with_(ema_decay=0.0),
     "sgd": QUICK.with_(optimizer="sgd", lr=0.1, weight_decay=1e-4),
     "plain sgd": QUICK.with_(optimizer="sgd", lr=0.3, momentum=0.0),
     "steps": QUICK.with_(schedule="step", milestones=(0.5, 0.75)),
@@ -86,7 +86,7 @@ def test_images_are_moved_while_they_are_learned():
     problem = Problem(X, Pairs.from_labels(y), 2, network="lenet", recipe=recipe)
     run = next(joint_program(problem))
     run.train()
-    assert run.items.dtype == torch.uint8  # as they came
+    assert run.batches.source.items.dtype == torch.uint8  # as they came
     assert matched_accuracy(logits_of(run.select(), X, CPU).argmax(dim=1).numpy(), y) > 0.95
 
 
@@ -132,7 +132,7 @@ def test_a_snapshot_resumes_exactly(recipe):
         for _ in range(first.steps_per_epoch):
             first.step()
         first.end_epoch()
-    first.settle()
+    first.log.flush()
     second = joint_run(recipe, noise=0.3)
     second.resume(first.snapshot(), stop_after, first.history)
     second.train()
@@ -148,11 +148,11 @@ def test_a_snapshot_is_a_copy_and_restoring_goes_back():
     run.begin_epoch()
     run.step()
     assert not torch.equal(flat(run.model), start)
-    assert torch.equal(before["model.network.1.weight"], run.snapshot()["best.2"])
+    assert torch.equal(before["model.network.1.weight"], run.snapshot()["best.weights.2"])
     run.restore(before)
     assert torch.equal(flat(run.model), start)
-    assert int(run.step_index) == int(run.global_step) == 0
-    moments = [v for k, v in run.snapshot().items() if k.startswith("optimizer.")]
+    assert int(run.counter.in_epoch) == int(run.counter.in_run) == 0
+    moments = [v for k, v in run.snapshot().items() if k.startswith("updater.optimizer.")]
     assert moments
     assert not any(bool(v.any()) for v in moments)
 
@@ -161,7 +161,7 @@ def test_a_snapshot_is_a_copy_and_restoring_goes_back():
 
 
 def test_the_best_epoch_is_that_of_the_lowest_held_out_cost():
-    run = joint_run(QUICK.with_(lr=0.05, schedule="step", averaging=0.0), noise=0.5)
+    run = joint_run(QUICK.with_(lr=0.05, schedule="step", ema_decay=0.0), noise=0.5)
     kept = []
     while not run.finished:
         run.begin_epoch()
@@ -170,18 +170,18 @@ def test_the_best_epoch_is_that_of_the_lowest_held_out_cost():
         run.end_epoch()
         kept.append(flat(run.model).clone())
     costs = [row["held_out"] for row in run.history]
-    assert int(run.best_epoch) == int(np.argmin(costs))
-    assert float(run.best_score) == pytest.approx(min(costs))
-    assert torch.equal(flat(run.select()), kept[int(run.best_epoch)])
+    assert int(run.best.epoch) == int(np.argmin(costs))
+    assert float(run.best.score) == pytest.approx(min(costs))
+    assert torch.equal(flat(run.select()), kept[int(run.best.epoch)])
     assert torch.equal(flat(run.select(best=False)), kept[-1])
-    assert int(run.best_epoch) < 7  # otherwise this shows nothing
+    assert int(run.best.epoch) < 7  # otherwise this shows nothing
 
 
 def test_held_out_items_are_never_trained_on():
     """Nothing but selection depends on them: their classes scrambled, the weights are the same."""
     X, y = blobs()
     items, held = X[:200], X[200:]
-    recipe = QUICK.with_(averaging=0.0)
+    recipe = QUICK.with_(ema_decay=0.0)
 
     def train(held_ids: np.ndarray) -> TrainingRun:
         torch.manual_seed(0)
@@ -193,7 +193,7 @@ def test_held_out_items_are_never_trained_on():
 
     right, scrambled = train(y[200:]), train(np.roll(y[200:], 1))
     assert torch.equal(flat(right.select(best=False)), flat(scrambled.select(best=False)))
-    assert float(right.best_score) < float(scrambled.best_score)
+    assert float(right.best.score) < float(scrambled.best.score)
 
 
 def test_a_selected_model_is_ready_for_prediction():
@@ -209,7 +209,7 @@ def test_a_selected_model_is_ready_for_prediction():
 
 
 def rates(recipe: Recipe) -> np.ndarray:
-    return joint_run(recipe)._rates.double().numpy()
+    return joint_run(recipe).updater.rates.double().numpy()
 
 
 def test_step_schedule_drops_at_its_milestones():
@@ -238,7 +238,7 @@ def test_warm_up_rises_evenly(schedule):
 def test_the_history_says_the_rate_that_was_used():
     run = joint_run(QUICK.with_(epochs=3))
     run.train()
-    expected = run._rates.reshape(3, -1)[:, -1].tolist()
+    expected = run.updater.rates.reshape(3, -1)[:, -1].tolist()
     assert [row["lr"] for row in run.history] == pytest.approx(expected)
     assert [row["epoch"] for row in run.history] == [0, 1, 2]
 
@@ -249,19 +249,21 @@ def test_the_rate_reaches_the_optimiser(optimizer):
     run.begin_epoch()
     for step in range(3):
         run.step()
-        assert float(run.optimizer.param_groups[0]["lr"]) == pytest.approx(float(run._rates[step]))
+        assert float(run.updater.optimizer.param_groups[0]["lr"]) == pytest.approx(
+            float(run.updater.rates[step])
+        )
 
 
 def test_averaged_weights_are_the_running_mean():
-    run = joint_run(QUICK.with_(epochs=2, averaging=0.6))
-    expected = flat(run.averaged).clone()
+    run = joint_run(QUICK.with_(epochs=2, ema_decay=0.6))
+    expected = flat(run.ema).clone()
     run.begin_epoch()
     for step in range(run.steps_per_epoch):
         run.step()
         decay = min(0.6, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * flat(run.model)
-    torch.testing.assert_close(flat(run.averaged), expected, atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(flat(run.averaged), flat(run.model))
+    torch.testing.assert_close(flat(run.ema), expected, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(flat(run.ema), flat(run.model))
 
 
 # -- what stops it -------------------------------------------------------------------------------
@@ -393,7 +395,7 @@ def test_t_found_on_the_way_is_close_to_the_true_one():
     problem = Problem(X, Pairs.from_labels(noisy(y, 0.3)), 3, recipe=QUICK, held_out=0.3)
     run = next(joint_program(problem))
     run.train()
-    found = run.best_objective["transition"]
+    found = run.best.estimates["transition"]
     assert found.diagonal().mean() == pytest.approx(0.7, abs=0.07)
 
 
@@ -409,10 +411,10 @@ def test_t_found_on_the_way_is_close_to_the_true_one():
         ({"schedule": "linear"}, "schedule must be 'step' or 'cosine'"),
         ({"lr": 0.0}, "lr must be positive"),
         ({"lr": math.nan}, "lr must be positive"),
-        ({"averaging": 1.0}, "averaging must lie in 0 to 1"),
+        ({"ema_decay": 1.0}, "ema_decay must lie in 0 to 1"),
         ({"warmup": 1.0}, "warmup must lie in 0 to 1"),
         ({"mean_teacher_from": 0.5}, "a teacher needs averaged weights"),
-        ({"learning_rate": 1.0}, "a recipe has no learning_rate; it has averaging"),
+        ({"learning_rate": 1.0}, "a recipe has no learning_rate; it has balance"),
     ],
 )
 def test_recipes_that_cannot_work(changes, message):
@@ -463,4 +465,4 @@ def test_noise_reaches_the_problem():
 def test_a_calibrated_teacher_takes_the_temperature_of_the_held_out_items():
     run = joint_run(VARIANTS["calibrated teacher"], noise=0.3)
     run.objective.temperature.fill_(0.25)
-    assert float(run._mean_teacher_temperature()) == 0.25
+    assert float(run.loss.mean_teacher_temperature()) == 0.25

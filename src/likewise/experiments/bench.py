@@ -139,13 +139,13 @@ def rate_of(runs: list[TrainingRun], seconds: float) -> float:
     def epoch() -> None:
         for run in runs:
             with run.on_stream():
-                run.step_index.zero_()
+                run.counter.begin_epoch()
         for _ in range(steps):
             for run in runs:
                 with run.on_stream():
                     run.step()
 
-    return _rounds(epoch, seconds) * steps * sum(run.batch for run in runs)
+    return _rounds(epoch, seconds) * steps * sum(run.batches.size for run in runs)
 
 
 class _Images(Dataset[tuple[Tensor, int]]):
@@ -235,10 +235,10 @@ def step_cost(
     run = make_run(case, items, labels, device, capture=False)
     run.begin_epoch()
     run.step()
-    run.step_index.zero_()
+    run.counter.begin_epoch()
     with FlopCounterMode(display=False) as flops:
         run.step()
-    run.step_index.zero_()
+    run.counter.begin_epoch()
     with _CountBytes() as moved:
         run.step()
     return float(flops.get_total_flops()), float(moved.total)

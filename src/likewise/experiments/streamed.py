@@ -1,7 +1,7 @@
 """Training on images that are streamed from disk: Tables 4 and 5.
 
-The methods are the same programs as everywhere; only what they train is another kind of run, whose
-batches come from worker processes instead of a tensor on the device.
+The methods are the same programs as everywhere; only their batches come from worker processes
+instead of a tensor on the device.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from likewise.items.streaming import Batch, ImageStream
 from likewise.methods.problem import Problem
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network, resnet50
-from likewise.training.batches import EpochPlan
 from likewise.training.objectives.pairwise import Objective
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
+from likewise.training.sources import ItemSource
 
 SCALING_SAMPLE = 512  # images from which the input layer takes mean and deviation
 FORWARD = 256  # images forwarded at once in evaluation
@@ -39,46 +39,37 @@ class PartedModel(Model):
         return torch.cat(parts)
 
 
-class StreamedRun(TrainingRun):
-    """A training run whose images come from worker processes, in the order of its plan."""
+class StreamedItems(ItemSource):
+    """Images that come from worker processes, cropped and flipped there, in the order of a plan."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        items: LazyImages,
-        held_items: LazyImages,
-        objective: Objective,
-        recipe: Recipe,
-        *,
-        seed: int,
-        device: torch.device,
-        workers: int,
-    ) -> None:
-        if recipe.mean_teacher_from is not None:
-            raise InputError("a teacher looks at each image twice, which streaming does not offer.")
-        nothing = torch.empty((len(items), 0, 0, 3), dtype=torch.uint8)  # stands for the images
-        super().__init__(
-            model, nothing, nothing, objective, recipe, seed=seed, device=device, capture=False
-        )
-        self.held_items = cast(Tensor, held_items)
+    needs_order = True
+
+    def __init__(self, items: LazyImages, *, seed: int, device: torch.device, workers: int) -> None:
+        self.shape = items.shape
+        self._items, self._device, self._seed, self._workers = items, device, seed, workers
         self._images: Iterator[Batch] = iter(())
-        self._loader = ImageStream(
-            items.paths,
-            np.zeros(len(items), np.int64),  # the objective knows the judgements
-            batch_size=self.batch,
-            size=items.size,
-            margin=items.margin,
-            workers=workers,
-            seed=seed,
-        )
+        self._loader: ImageStream | None = None
 
-    def begin_epoch(self) -> None:
-        super().begin_epoch()
-        order = self.objective.items_of(self._require_plan().rows.flatten())
-        self._images = self._loader.epoch(self.epoch, order.cpu().numpy())
+    def begin_epoch(self, epoch: int, order: Tensor | None) -> None:
+        assert order is not None
+        if self._loader is None:
+            self._loader = ImageStream(
+                self._items.paths,
+                np.zeros(len(self), np.int64),  # the objective knows the judgements
+                batch_size=order.shape[1],
+                size=self._items.size,
+                margin=self._items.margin,
+                workers=self._workers,
+                seed=self._seed,
+            )
+        self._images = self._loader.epoch(epoch, order.flatten().cpu().numpy())
 
-    def _crop(self, plan: EpochPlan, index: Tensor, view: int) -> Tensor:
-        return next(self._images).images.to(self.device, non_blocking=True)
+    def take(self, index: Tensor, shift: Tensor | None, flip: Tensor | None) -> Tensor:
+        return next(self._images).images.to(self._device, non_blocking=True)
+
+    def plain(self, index: Tensor) -> Tensor:
+        chosen = self._items[index.cpu().numpy()]
+        return cast(Tensor, chosen[0 : len(index)]).to(self._device)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +95,17 @@ class StreamedProblem(Problem):
         self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
     ) -> TrainingRun:
         train, held, _, _ = self.parts
-        items = cast(LazyImages, self.items)
-        return StreamedRun(
-            *(model or self.model(), items[train], items[held], objective, recipe),
-            seed=self.seed_of(start),
+        if recipe.mean_teacher_from is not None:
+            raise InputError(
+                "a mean teacher looks at each image twice, which streaming does not offer."
+            )
+        items, seed = cast(LazyImages, self.items), self.seed_of(start)
+        return TrainingRun(
+            model or self.model(),
+            StreamedItems(items[train], seed=seed, device=self.device, workers=self.workers),
+            items[held],
+            objective,
+            recipe,
+            seed=seed,
             device=self.device,
-            workers=self.workers,
         )

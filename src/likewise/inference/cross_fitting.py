@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from likewise.inference.ensemble import make_bank
 from likewise.nn.cpu_kernels import softmax
 from likewise.nn.model import InputLayer
-from likewise.training.adamw import AdamW
+from likewise.training.ema import ema_update_
+from likewise.training.optimizers import make_optimizer
 from likewise.training.replay_cache import ReplayCache
 
 TINY = 1e-12
@@ -191,7 +192,12 @@ class _Fit:
             for kept, new in zip(self.average.buffers(), self.bank.buffers())
             if id(new) not in fixed
         ]
-        self.optimizer = AdamW(self.parameters, head.learning_rate, head.weight_decay)
+        self.optimizer = make_optimizer(
+            self.parameters,
+            head.items.device,
+            lr=head.learning_rate,
+            weight_decay=head.weight_decay,
+        )
         self.length = min(len(part) for part in rows)
         self.batch_size = max(16, min(head.batch_size, self.length // 8))
         self.steps = 0
@@ -222,6 +228,6 @@ class _Fit:
     def _average(self) -> None:
         self.steps += 1
         keep = min(self.head.averaging, self.steps / (self.steps + 10))
-        torch._foreach_lerp_(self.averages, self.parameters, 1 - keep)
+        ema_update_(self.averages, self.parameters, 1 - keep)
         for kept, new in self.running:
             kept.copy_(new)

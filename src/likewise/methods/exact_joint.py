@@ -71,12 +71,12 @@ def _joint_run(
 def _calibrated(problem: Problem, run: TrainingRun) -> FitResult:
     """A joint run's outcome. Its T was estimated together with a temperature, which the model
     takes over: mixing items leaves a network too unsure."""
-    learned = run.best_objective["transition"].cpu().double().numpy()
+    learned = run.best.estimates["transition"].cpu().double().numpy()
     fitted = finish(run, "joint", learned)
     few = problem.take(problem.parts[1][:2])
     calibrated = temperature_scaled(
         fitted.model,
-        float(run.best_objective["temperature"]),
+        float(run.best.estimates["temperature"]),
         lambda model: logits_of(model, few, problem.device),
     )
     return replace(fitted, model=calibrated)

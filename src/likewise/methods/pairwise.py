@@ -84,7 +84,7 @@ def _best_start(
         run = problem.run(objective, recipe, problem.model(start))
         run.until = max(1, round(recipe.start_share * recipe.epochs))
         starts.append((yield run))
-    return min(starts, key=lambda run: float(run.best_score))
+    return min(starts, key=lambda run: float(run.best.score))
 
 
 def _until(run: TrainingRun, epoch: int) -> Generator[TrainingRun, TrainingRun, TrainingRun]:

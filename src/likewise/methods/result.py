@@ -44,9 +44,9 @@ def finish(run: TrainingRun, method: str, transition: FloatMatrix | None) -> Fit
         last_model=run.select(best=False),
         transition=transition,
         history=[{"method": method, **row} for row in run.history],
-        best_epoch=int(run.best_epoch),
-        score=float(run.best_score),
-        seconds_before=run.seconds_before,
+        best_epoch=int(run.best.epoch),
+        score=float(run.best.score),
+        seconds_before=run.log.seconds_before,
     )
 
 

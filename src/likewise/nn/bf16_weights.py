@@ -1,4 +1,4 @@
-"""A model run with its weights in half precision, all rounded at once.
+"""A model run with its weights in bfloat16, all rounded at once.
 
 Autocast rounds every weight where it is used and raises its gradient again: two operations a
 weight and step. Small networks on a GPU spend their time on the number of operations, so here one
@@ -23,7 +23,7 @@ def takes_other_weights(model: nn.Module) -> bool:
     return not any(isinstance(layer, torch.jit.ScriptModule) for layer in model.modules())
 
 
-class HalfWeights(nn.Module):
+class Bf16Weights(nn.Module):
     """The same model, computing with bfloat16 copies of its weights; to be called in autocast."""
 
     def __init__(self, model: nn.Module) -> None:

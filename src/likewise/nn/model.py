@@ -65,7 +65,8 @@ class InputLayer(nn.Module):
 class Model(nn.Module):
     """A network behind its input layer: raw items in, (n, C) logits out.
 
-    With ``mirror`` (images whose training flips them) predictions are the mean over both sides.
+    With ``flip_tta`` (test-time augmentation, for images whose training flips them) predictions are
+    the mean over an image and its mirror image.
     """
 
     def __init__(self, inputs: InputLayer, network: nn.Module, flip_tta: bool = False) -> None:
@@ -82,8 +83,8 @@ class Model(nn.Module):
         return self.network(x)  # type: ignore[no-any-return]
 
 
-def one_sided(model: nn.Module) -> nn.Module:
-    """The same layers without the mirrored view, which is for prediction alone."""
+def without_tta(model: nn.Module) -> nn.Module:
+    """The same layers without test-time augmentation, which is for prediction alone."""
     if isinstance(model, Model):
         return nn.Sequential(model.inputs, model.network)
     return model

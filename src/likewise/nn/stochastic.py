@@ -16,6 +16,27 @@ from torch import nn
 _OURS = ("torch.nn.modules.", "likewise.")
 
 
+class StepRandomness:
+    """Lends PyTorch's generators a state that follows from the seed, the epoch and the step."""
+
+    def __init__(self, seed: int, device: torch.device) -> None:
+        self.seed, self.device = seed, device
+        self._epoch = self._step = 0
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._epoch, self._step = epoch, 0
+
+    @contextlib.contextmanager
+    def next_step(self) -> Iterator[None]:
+        """The generators as they are to be in the coming step; as they were afterwards."""
+        numbers = [self.seed, self._epoch, self._step]
+        self._step += 1
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(int(np.random.default_rng(numbers).integers(2**62)))
+            yield
+
+
 def may_draw(model: nn.Module) -> bool:
     """Whether a forward pass may draw random numbers: dropout, or a module that we do not know."""
     return any(
@@ -24,12 +45,3 @@ def may_draw(model: nn.Module) -> bool:
         or bool(getattr(module, "dropout", 0.0))  # attention, recurrent layers
         for module in model.modules()
     )
-
-
-@contextlib.contextmanager
-def seeded(seed: int, epoch: int, step: int, device: torch.device) -> Iterator[None]:
-    """PyTorch's generators in a state that follows from these numbers; as they were afterwards."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(int(np.random.default_rng([seed, epoch, step]).integers(2**62)))
-        yield

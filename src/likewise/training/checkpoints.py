@@ -33,7 +33,7 @@ from likewise.io.atomic import remove_leftovers, replacing
 from likewise.training.run import TrainingRun
 
 KIND = "likewise-checkpoint"
-VERSION = 1
+VERSION = 2  # of the names of the tensors: those of a run's parts
 KEPT = 2  # the newest, and the one before in case it is damaged
 SUFFIX = ".safetensors"
 _SAMPLE_BYTES = 64 * 2**20  # of larger arrays only so much, evenly spread, enters a digest
@@ -119,12 +119,12 @@ class Checkpoints:
     def save(self, run: TrainingRun) -> bool:
         """Write now. A write that fails (a full disk) is a warning: training is worth more."""
         name = run.name
-        run.settle()
+        run.log.flush()
         about = {
             "epoch": run.epoch,
             "history": run.history,
             "adapted": run.adapted,
-            "seconds": run.seconds,
+            "seconds": run.log.seconds,
             "identity": self._identity_of(run),
         }
         path = self.folder / f"{name}.{run.epoch:06d}{SUFFIX}"
@@ -177,10 +177,12 @@ def describe(run: TrainingRun) -> About:
     """What a run must share with the one whose checkpoint it takes over."""
     return {
         "recipe": run.planned.to_dict(),
-        "seed": run.seed,
+        "seed": run.batches.seed,
         "objective": type(run.objective).__name__,
         "rows": run.objective.n_rows,
-        "items": list(run.items.shape[1:]),  # how many of them are here depends on the rank
+        "items": list(
+            run.batches.source.shape[1:]
+        ),  # how many of them are here depends on the rank
         "held-out items": list(run.held_items.shape),
         "weights": [list(tensor.shape) for tensor in run.model.state_dict().values()],
     }
@@ -206,8 +208,14 @@ def read_checkpoint(path: Path) -> tuple[About, dict[str, Tensor]]:
     if header.get("digest") != _seal(text, state):
         raise DamagedError(f"{path} has been altered or damaged")
     about = json.loads(text)
-    if about.get("kind") != KIND or about.get("version", VERSION + 1) > VERSION:
+    version = about.get("version", VERSION + 1)
+    if about.get("kind") != KIND or version > VERSION:
         raise DamagedError(f"{path} was not written by this version of Likewise")
+    if version < VERSION:
+        raise InputError(
+            f"{path} was written by an earlier version of Likewise, whose training cannot be gone "
+            f"on with here; remove {path.parent} and begin again."
+        )
     return about, state
 
 
@@ -261,7 +269,7 @@ def check_identity(path: Path, made: About, now: About) -> None:
 
 def _check_tensors(path: Path, tensors: Mapping[str, Tensor], run: TrainingRun) -> None:
     expected = run.snapshot()
-    fixed = {name for name in expected if not name.startswith("optimizer.")}
+    fixed = {name for name in expected if not name.startswith("updater.optimizer.")}
     wrong = [
         name
         for name in fixed
@@ -269,7 +277,11 @@ def _check_tensors(path: Path, tensors: Mapping[str, Tensor], run: TrainingRun) 
         or (tensors[name].shape, tensors[name].dtype)
         != (expected[name].shape, expected[name].dtype)
     ]
-    strange = [k for k in tensors if k not in fixed and not run.is_optimizer_state(k, tensors[k])]
+    strange = [
+        name
+        for name, tensor in tensors.items()
+        if name not in fixed and not run.updater.may_hold(name.removeprefix("updater."), tensor)
+    ]
     if wrong or strange:
         name = sorted([*wrong, *strange])[0]
         raise InputError(f"{path} does not fit this run ({name}); begin again without resuming.")

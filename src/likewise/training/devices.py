@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,10 +32,9 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
 
 def on_device(items: Items, device: torch.device) -> Tensor | Selection:
     """Items as a tensor on the device, in their own type; a selection stays where it is."""
-    if isinstance(items, Selection):
-        return items
-    tensor = items if isinstance(items, Tensor) else torch.from_numpy(items)
-    return tensor.to(device)
+    if isinstance(items, np.ndarray):
+        return torch.from_numpy(items).to(device)
+    return items.to(device) if isinstance(items, Tensor) else items
 
 
 @contextlib.contextmanager

@@ -1,17 +1,59 @@
 """Weights averaged over the steps of training, and the batch statistics that suit them.
 
-The mean of many weights is no network that was ever trained: the statistics that batch
-normalisation gathered on the way belong to the others, and to mixed images where items were mixed.
-They are taken anew, of plain training items, before the averaged weights are used.
+The exponential moving average (EMA) of the weights, as in Polyak averaging; stochastic weight
+averaging (Izmailov et al., UAI 2018) showed why it generalises better. The mean of many weights is
+no network that was ever trained: the statistics that batch normalisation gathered on the way belong
+to the others, and to mixed images where items were mixed. They are taken anew, of plain training
+items, before the averaged weights are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+
+
+class WeightAverage:
+    """The average of a model's weights over the steps of a run, as a model of its own."""
+
+    def __init__(
+        self, model: nn.Module, decay: float, total_steps: int, device: torch.device
+    ) -> None:
+        self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        self._decays = ema_decays(decay, total_steps).to(device)  # (total_steps,)
+
+    def update_(self, learned: nn.Module, step: Tensor) -> None:
+        """Move towards the weights of the model at ``step`` (1,) of the run."""
+        weight = 1 - self._decays[step].squeeze(0)
+        ema_update_(averaged_state(self.model), averaged_state(learned), weight)
+
+    def change_decay(self, decay: float) -> None:
+        """Go on with another decay, in place."""
+        self._decays.copy_(ema_decays(decay, len(self._decays)))
+
+
+def ema_decays(decay: float, total_steps: int) -> Tensor:
+    """(total_steps,) decay at each step: faster at first, over a ninth of the steps so far."""
+    step = torch.arange(total_steps, dtype=torch.float32)
+    return torch.minimum(torch.tensor(decay), (1 + step) / (10 + step))
+
+
+@torch.no_grad()
+def ema_update_(
+    averaged: Sequence[Tensor], learned: Sequence[Tensor], weight: Tensor | float
+) -> None:
+    """averaged += weight * (learned - averaged), in place, in few operations."""
+    if not isinstance(weight, Tensor):
+        torch._foreach_lerp_(list(averaged), list(learned), weight)
+        return
+    # A weight that lies on the device is not known here, and lerp takes none that is not.
+    difference = torch._foreach_sub(list(learned), list(averaged))
+    torch._foreach_mul_(difference, weight)
+    torch._foreach_add_(list(averaged), difference)
 
 
 def batch_norms(module: nn.Module) -> list[_BatchNorm]:
@@ -30,14 +72,6 @@ def averaged_state(module: nn.Module) -> list[Tensor]:
     }
     state = [*module.parameters(), *module.buffers()]
     return [t.detach() for t in state if t.is_floating_point() and id(t) not in statistics]
-
-
-@torch.no_grad()
-def ema_update_(averaged: list[Tensor], learned: list[Tensor], weight: Tensor) -> None:
-    """averaged += weight * (learned - averaged), in place, in few operations."""
-    difference = torch._foreach_sub(learned, averaged)
-    torch._foreach_mul_(difference, weight)
-    torch._foreach_add_(averaged, difference)
 
 
 @torch.no_grad()

@@ -1,9 +1,9 @@
-"""The optimiser of a recipe, and the tables of what changes from step to step."""
+"""The one optimiser factory, and the learning rate of every step."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -11,23 +11,34 @@ from torch import Tensor, nn
 from likewise.training.adamw import AdamW
 from likewise.training.recipe import Recipe
 
+Optimizer = torch.optim.Optimizer | AdamW
+
 
 def make_optimizer(
-    parameters: list[nn.Parameter], recipe: Recipe, device: torch.device
-) -> torch.optim.Optimizer | AdamW:
-    # On a GPU the rate is a tensor that the captured step reads.
+    parameters: Sequence[Tensor | nn.Parameter],
+    device: torch.device,
+    *,
+    optimizer: str = "adam",
+    lr: float,
+    weight_decay: float = 0.0,
+    momentum: float = 0.9,
+) -> Optimizer:
+    """AdamW ("adam") or SGD with Nesterov momentum ("sgd"), in the fastest form for the device.
+
+    The decay of AdamW is decoupled: coupled, it drives pairwise losses to uniform outputs.
+    """
     cuda = device.type == "cuda"
-    rate: Any = torch.tensor(recipe.lr, device=device) if cuda else recipe.lr
-    if recipe.optimizer == "adam":
-        # Decoupled decay: coupled, it drives pairwise losses to uniform outputs.
-        if not cuda:
-            return AdamW(parameters, recipe.lr, recipe.weight_decay)
+    if optimizer == "adam" and not cuda:
+        return AdamW(parameters, lr, weight_decay)
+    # On a GPU the rate is a tensor that the captured step reads.
+    rate = torch.tensor(lr, device=device) if cuda else lr
+    if optimizer == "adam":
         return torch.optim.AdamW(
-            parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True, capturable=True
+            parameters, lr=rate, weight_decay=weight_decay, fused=True, capturable=True
         )
     return torch.optim.SGD(
-        parameters, lr=rate, momentum=recipe.momentum, nesterov=recipe.momentum > 0,
-        weight_decay=recipe.weight_decay, fused=cuda,
+        parameters, lr=rate, momentum=momentum, nesterov=momentum > 0, weight_decay=weight_decay,
+        fused=cuda,
     )  # fmt: skip
 
 
@@ -47,9 +58,3 @@ def rate_table(recipe: Recipe, total: int, steps_per_epoch: int) -> Tensor:
     if recipe.warmup:
         shape = shape * ((step + 1) / (recipe.warmup * total)).clamp(max=1)
     return (recipe.lr * shape).float()
-
-
-def averaging_table(recipe: Recipe, total: int) -> Tensor:
-    """(total,) decay of the averaged weights at each step: faster at first."""
-    step = torch.arange(total, dtype=torch.float32)
-    return torch.minimum(torch.tensor(recipe.averaging), (1 + step) / (10 + step))

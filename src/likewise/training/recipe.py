@@ -43,7 +43,7 @@ class Recipe:
     milestones: tuple[float, ...] = ()
     gamma: float = 0.1
     warmup: float = 0.0
-    averaging: float = 0.0
+    ema_decay: float = 0.0
     shift: int = 0
     flip: bool = False
     mixup: float = 0.0
@@ -76,13 +76,13 @@ class Recipe:
             "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
             "nonfinite must be 'stop' or 'skip'": self.nonfinite not in ("stop", "skip"),
             "lr must be positive and finite": not 0 < self.lr < math.inf,
-            "averaging must lie in 0 to 1": not 0 <= self.averaging < 1,
+            "ema_decay must lie in 0 to 1": not 0 <= self.ema_decay < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
             "starts must be at least 1": self.starts < 1,
             "teachers must not be negative": self.teachers < 0,
             "start_share must lie in 0 to 1": not 0 < self.start_share <= 1,
             "a teacher needs averaged weights": self.mean_teacher_from is not None
-            and not self.averaging,
+            and not self.ema_decay,
         }
         if found := [problem for problem, holds in problems.items() if holds]:
             raise InputError(f"this training recipe cannot work: {'; '.join(found)}.")
@@ -109,24 +109,24 @@ PAPER: dict[str, Recipe] = {
 }
 
 # For features the paper has none: full use of small data, averaged weights.
-FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", averaging=0.98)
+FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", ema_decay=0.98)
 
 # What was measured to help the joint objective (docs/measured.md): large steps, averaged weights,
 # mixup, on CIFAR-10 a teacher, and teachers.
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
-        warmup=0.05, averaging=0.998, shift=2, mixup=0.5, teachers=1,
+        warmup=0.05, ema_decay=0.998, shift=2, mixup=0.5, teachers=1,
     ),
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
-        warmup=0.03, averaging=0.998, shift=4, flip=True, mixup=0.5,
+        warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5,
         mean_teacher_from=0.2, mean_teacher_temperature=None, teachers=1,
-        high_noise={"mean_teacher_from": 1.0, "averaging": 0.9995, "teachers": 2},
+        high_noise={"mean_teacher_from": 1.0, "ema_decay": 0.9995, "teachers": 2},
     ),
     "vgg8": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
-        warmup=0.03, averaging=0.9995, shift=4, flip=True, mixup=0.5,
+        warmup=0.03, ema_decay=0.9995, shift=4, flip=True, mixup=0.5,
         teachers=1, high_noise={"teachers": 2},
     ),
 }  # fmt: skip

@@ -9,6 +9,7 @@ lie together is a border between two classes. The output is split there; a free 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,7 @@ BORDER = 0.15  # of the "same" within an output is explained by its border
 ACCIDENTS = 1 / 3  # of the outputs in use: more borders are a network that has learned little yet
 REACH = 0.25  # of a border that a linear layer must follow, or the split stays a small one
 BEYOND_CHANCE = 2.0  # times what items in random order would show
+MENDABLE = 1.1  # times the held-out cost that splitting may raise it to, at first
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,34 @@ class _Border:
     output: int
     members: Tensor
     sides: Tensor
+
+
+@torch.no_grad()
+def split_if_mendable(
+    model: nn.Module, items: Items, objective: Objective, seed: int, cost: Callable[[], Tensor]
+) -> bool:
+    """`split_merged_outputs`, taken back where the model's held-out ``cost`` rises beyond what
+    training mends; whether anything was split."""
+    before, cost_before = [p.detach().clone() for p in _output_layer(model)], cost()
+    if not split_merged_outputs(model, items, objective, seed):
+        return False
+    if cost() > MENDABLE * cost_before:
+        for learned, kept in zip(_output_layer(model), before):
+            learned.copy_(kept)
+        return False
+    return True
+
+
+@torch.no_grad()
+def copy_output_layer(source: nn.Module, target: nn.Module) -> None:
+    """Give a model the last linear layer of another one of its kind, in place."""
+    for mine, other in zip(_output_layer(target), _output_layer(source)):
+        mine.copy_(other)
+
+
+def _output_layer(model: nn.Module) -> list[nn.Parameter]:
+    layer = last_linear(model)
+    return [] if layer is None else list(layer.parameters())
 
 
 @torch.no_grad()

@@ -1,126 +1,113 @@
-"""What one step of training computes: a batch, moved and mixed as planned, and its loss."""
+"""What one step of training computes: a batch, moved and mixed as planned, and its loss.
+
+Mixup: Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018. Mean teacher: Tarvainen
+& Valpola, "Mean teachers are better role models", NeurIPS 2017; here the averaged network's
+posterior of the class, given what people said, stands in for the labels.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from likewise.errors import TrainingError
-from likewise.items import Selection
-from likewise.training.batches import EpochPlan, take
-from likewise.training.distributed import ProcessGroup
+from likewise.nn.bf16_weights import Bf16Weights, takes_other_weights
+from likewise.nn.model import without_tta
+from likewise.training.batches import STUDENT, TEACHER, Batches
 from likewise.training.objectives.forward_corrected import ForwardCorrected, soft_cross_entropy
+from likewise.training.objectives.pairwise import Objective
 from likewise.training.pair_batches import forward_in_pieces, forward_rows
 from likewise.training.recipe import Recipe
-from likewise.training.run_state import RunState
 
 
-class StepLoss(RunState):
-    """The part of a `likewise.training.run.TrainingRun` that turns a batch into a loss."""
+class StepLoss:
+    """The loss of the batch that is due; the model and its EMA are forwarded here."""
 
-    items: Tensor | Selection
-    recipe: Recipe
-    process_group: ProcessGroup | None
-    shards: int
-    step_index: Tensor  # (1,) within the epoch
-    global_step: Tensor  # (1,) within the run
-    steps_per_epoch: int
-    total_steps: int
-    _plan: EpochPlan | None
-    _shares_items: bool  # whether each rank holds its own share of the items
-    _student: nn.Module  # the model and its average, as a step forwards them
-    _mean_teacher: nn.Module
+    def __init__(
+        self,
+        model: nn.Module,
+        ema: nn.Module | None,
+        objective: Objective,
+        recipe: Recipe,
+        batches: Batches,
+    ) -> None:
+        self.objective, self.recipe, self.batches = objective, recipe, batches
+        self._half = batches.device.type == "cuda" and batches.source.holds_images
+        self._student = self._for_steps(model)
+        self._mean_teacher = None if ema is None else self._for_steps(without_tta(ema))
+        self.has_mean_teacher = False
 
-    @property
-    def has_mean_teacher(self) -> bool:
-        """Whether the averaged weights teach in the coming epoch."""
-        start = self.recipe.mean_teacher_from
-        return start is not None and self.epoch >= round(start * self.recipe.epochs)
+    def begin_epoch(self, recipe: Recipe, epoch: int) -> None:
+        """What the recipe asks for in this epoch."""
+        self.recipe = recipe
+        start = recipe.mean_teacher_from
+        self.has_mean_teacher = start is not None and epoch >= round(start * recipe.epochs)
 
     def autocast(self) -> torch.autocast:
         """bfloat16 for images on a GPU; the losses raise it to single precision themselves."""
         return torch.autocast(
-            self.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False
+            self.batches.device.type, torch.bfloat16, enabled=self._half, cache_enabled=False
         )
 
-    @property
-    def _half(self) -> bool:
-        return self.device.type == "cuda" and self.items.ndim > 2
-
-    def _loss(self) -> Tensor:
-        plan, objective = self._require_plan(), self.objective
-        rows = plan.rows[self.step_index].squeeze(0)
+    def __call__(self) -> Tensor:
+        """() the loss of this step's batch."""
+        objective, batches = self.objective, self.batches
+        rows = batches.rows()
         index = objective.items_of(rows)
-        if objective.rows_are_batches and isinstance(self.items, Tensor) and self.items.ndim == 2:
-            return objective.loss(forward_rows(self._student, self.items, index), rows)
-        x = self._crop(plan, index, view=0)
+        if objective.rows_are_batches and (features := batches.features()) is not None:
+            return objective.loss(forward_rows(self._student, features, index), rows)
+        x = batches.take(index, STUDENT)
         if not self.recipe.mixup or not isinstance(objective, ForwardCorrected):
             logits = self._outputs(self._student, x, len(index))
             if self.has_mean_teacher and isinstance(objective, ForwardCorrected):
-                return soft_cross_entropy(logits, self._mean_teacher_posterior(plan, index, rows))
+                return soft_cross_entropy(logits, self._mean_teacher_posterior(index, rows))
             return objective.loss(logits, rows)
-        assert plan.mix is not None
-        share = plan.mix[self.step_index].squeeze(0)
+        return self._mixed_loss(objective, x, index, rows)
+
+    def _mixed_loss(
+        self, objective: ForwardCorrected, x: Tensor, index: Tensor, rows: Tensor
+    ) -> Tensor:
+        """() the loss of items that are each mixed with another one of the batch (mixup)."""
+        shards, share = self.batches.shards, self.batches.mix()
         x = x.float()
-        own = 1 if self.process_group is not None else self.shards  # shards of x that are here
+        own = 1 if self.batches.process_group is not None else shards  # shards of x that are here
         mixed = share * x + (1 - share) * _partners(x, own)
         logits = self._outputs(self._student, mixed, len(index))
         if self.has_mean_teacher:
-            target = self._mean_teacher_posterior(plan, index, rows)
-            target = share * target + (1 - share) * _partners(target, self.shards)
+            target = self._mean_teacher_posterior(index, rows)
+            target = share * target + (1 - share) * _partners(target, shards)
             return soft_cross_entropy(logits, target)
-        return objective.mixed_loss(logits, rows, _partners(rows, self.shards), share)
+        return objective.mixed_loss(logits, rows, _partners(rows, shards), share)
 
     def _outputs(self, model: nn.Module, x: Tensor, n: int) -> Tensor:
-        """(n, C) logits of the batch: of the items here and, from the other ranks, of the rest."""
+        """(n, C) logits of the batch: of the items here and, from other processes, of the rest."""
         with self.autocast():
             logits = forward_in_pieces(model, x)
-        return (
-            logits if self.process_group is None else self.process_group.gather(logits.float())[:n]
-        )
+        group = self.batches.process_group
+        return logits if group is None else group.gather(logits.float())[:n]
 
-    def _mean_teacher_posterior(self, plan: EpochPlan, index: Tensor, rows: Tensor) -> Tensor:
+    def _mean_teacher_posterior(self, index: Tensor, rows: Tensor) -> Tensor:
         """(n, C) the averaged network's posterior of the class, on another crop."""
-        assert self.averaged is not None
+        assert self._mean_teacher is not None
         assert isinstance(self.objective, ForwardCorrected)
-        temperature = self._mean_teacher_temperature()
+        temperature = self.mean_teacher_temperature()
         with torch.no_grad():
-            logits = self._outputs(self._mean_teacher, self._crop(plan, index, view=1), len(index))
+            x = self.batches.take(index, TEACHER)
+            logits = self._outputs(self._mean_teacher, x, len(index))
             return self.objective.class_posterior(logits, rows, temperature)
 
-    def _mean_teacher_temperature(self) -> Tensor:
+    def mean_teacher_temperature(self) -> Tensor:
+        """() the recipe's at this step, or the one that held-out judgements ask for."""
         if self.recipe.mean_teacher_temperature is None:
             return self.objective.tensors()["temperature"]
         early, late = self.recipe.mean_teacher_temperature
-        start = (
-            round((self.recipe.mean_teacher_from or 0.0) * self.recipe.epochs)
-            * self.steps_per_epoch
-        )
-        done = (self.global_step - start).float().squeeze(0) / max(1, self.total_steps - start)
+        from_epoch = round((self.recipe.mean_teacher_from or 0.0) * self.recipe.epochs)
+        start, total = from_epoch * self.batches.steps_per_epoch, self.batches.total_steps
+        done = (self.batches.counter.in_run - start).float().squeeze(0) / max(1, total - start)
         return early + (late - early) * done
 
-    def _crop(self, plan: EpochPlan, index: Tensor, view: int) -> Tensor:
-        """The items of a batch that this process forwards, moved as planned."""
-        shift = flip = None
-        if self.items.ndim > 2:
-            shift = None if plan.shift is None else plan.shift[self.step_index, :, view].squeeze(0)
-            flip = None if plan.flip is None else plan.flip[self.step_index, :, view].squeeze(0)
-        if self.process_group is not None:
-            index = self.process_group.block(self._padded(index))
-            index = index // self.process_group.world if self._shares_items else index
-            shift = None if shift is None else self.process_group.block(shift)
-            flip = None if flip is None else self.process_group.block(flip)
-        return take(self.items, index, shift, flip)
-
-    def _padded(self, index: Tensor) -> Tensor:
-        """As many items as divide among the ranks: the first stands in for what is missing."""
-        missing = -len(index) % self.shards
-        return torch.cat([index, index[:1].expand(missing)]) if missing else index
-
-    def _require_plan(self) -> EpochPlan:
-        if self._plan is None:
-            raise TrainingError("begin_epoch() must come before step().")
-        return self._plan
+    def _for_steps(self, model: nn.Module) -> nn.Module:
+        """The model as a step forwards it."""
+        return Bf16Weights(model) if self._half and takes_other_weights(model) else model
 
 
 def _partners(tensor: Tensor, shards: int) -> Tensor:

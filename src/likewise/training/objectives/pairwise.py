@@ -51,8 +51,15 @@ class Objective(ABC):
         return None
 
     def tensors(self) -> dict[str, Tensor]:
-        """State that changes during training, for checkpoints."""
+        """What is estimated along the way: the tensors themselves, by name."""
         return {}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.tensors()
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        for name, tensor in self.tensors().items():
+            tensor.copy_(state[name])
 
 
 class PairwiseLoss:
