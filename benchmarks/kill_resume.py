@@ -28,12 +28,12 @@ import numpy as np
 import torch
 
 from likewise import __version__, cli
+from likewise.classifier import load
 from likewise.experiments import grid
 from likewise.io.atomic import write_json
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
 from likewise.runs import Run
-from likewise.serialization import load
 from likewise.training.checkpoints import read_checkpoint
 
 FITS = {

@@ -51,15 +51,17 @@ def make_run(folder: Path, n_items: int, n_judgements: int, rng: np.random.Gener
     )
     few = np.arange(min(n_items, 5000))  # what is learned does not matter here, only its size
     classifier.fit(items[few], pairs.subset(few))
-    classifier.transition_ = lw.noise.symmetric(10, 0.1)
     names = np.unique(people)
-    classifier.annotators_ = {
+    annotators = {
         "annotator": names.tolist(),
         "judgements": np.bincount(np.searchsorted(names, people)).tolist(),
         "same_given_same": rng.uniform(0.8, 1, 200).tolist(),
         "same_given_different": rng.uniform(0, 0.2, 200).tolist(),
         "reliability": rng.uniform(0.6, 1, 200).tolist(),
     }
+    classifier.result_ = classifier.result_.with_(
+        transition=lw.noise.symmetric(10, 0.1), annotators=annotators
+    )
     ids = [f"photo-{k:06d}.jpg" for k in range(n_items)]
     write_run(folder, classifier, items, pairs, config={"command": "bench"}, ids=ids, truth=truth)
 

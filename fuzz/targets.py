@@ -67,7 +67,7 @@ def _beside(name: str) -> Callable[[Path], object]:
     """Reading a model in which one file was spoilt."""
 
     def read(path: Path) -> object:
-        from likewise.serialization import load
+        from likewise.classifier import load
 
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / "model"

@@ -44,15 +44,17 @@ def small_run(
     classifier = copy.deepcopy(fitted)
     people = np.array([f"{name} {k}" for k in range(5)])[np.arange(len(plain)) % 5]
     pairs = lw.Pairs(plain.left, plain.right, plain.same, people, n_items=len(items))
-    classifier.transition_ = lw.noise.symmetric(3, 0.25)
-    classifier.channel_ = RateChannel(0.9, 0.2)
-    classifier.annotators_ = {
-        "annotator": [f"{name} {k}" for k in range(5)],
-        "judgements": [300] * 5,
-        "same_given_same": [0.95, 0.9, 0.8, 0.7, 0.5],
-        "same_given_different": [0.05, 0.1, 0.15, 0.2, 0.48],
-        "reliability": [0.95, 0.9, 0.83, 0.77, 0.51],
-    }
+    classifier.result_ = classifier.result_.with_(
+        transition=lw.noise.symmetric(3, 0.25),
+        channel=RateChannel(0.9, 0.2),
+        annotators={
+            "annotator": [f"{name} {k}" for k in range(5)],
+            "judgements": [300] * 5,
+            "same_given_same": [0.95, 0.9, 0.8, 0.7, 0.5],
+            "same_given_different": [0.05, 0.1, 0.15, 0.2, 0.48],
+            "reliability": [0.95, 0.9, 0.83, 0.77, 0.51],
+        },
+    )
     if class_names is not None:
         classifier.classes_ = np.array(class_names)
     return write_run(

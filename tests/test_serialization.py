@@ -13,7 +13,8 @@ from torch import nn
 
 import likewise as lw
 from likewise import InputError, Pairs, SimilarityClassifier
-from likewise.serialization import VERSION, plain
+from likewise.io.json import plain
+from likewise.serialization.description import VERSION
 from tiny import QUICK, blobs, noisy, pictures
 
 OPTIONS = {"recipe": QUICK.with_(epochs=2), "random_state": 0, "device": "cpu"}
@@ -150,7 +151,7 @@ def test_a_failed_save_leaves_nothing(tmp_path, monkeypatch):
     def full_disk(*_) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("likewise.serialization.save_file", full_disk)
+    monkeypatch.setattr("likewise.serialization.tensors.save_file", full_disk)
     with pytest.raises(OSError, match="no space"):
         clf.save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
@@ -227,3 +228,64 @@ def test_plain_is_what_json_knows():
     expected = {"1": 0.5, "a": [[0, 1], None], "b": [None, None, "x", True]}
     assert plain(value) == expected
     json.dumps(plain(value), allow_nan=False)
+
+
+# -- damage --------------------------------------------------------------------------------------
+
+
+def test_a_flipped_bit_of_the_weights_is_found(copy):
+    path = copy / "weights.safetensors"
+    whole = path.read_bytes()
+    for place in range(len(whole) - 1, len(whole) - 2000, -37):
+        spoilt = bytearray(whole)
+        spoilt[place] ^= 1  # the least bit of a number: finite still, and of the right shape
+        path.write_bytes(bytes(spoilt))
+        with pytest.raises(InputError, match="damaged or changed"):
+            lw.load(copy)
+    path.write_bytes(whole)
+    lw.load(copy)
+
+
+def test_a_file_of_tensors_that_was_not_saved_is_refused(copy):
+    save_file({"labels": torch.zeros(3, dtype=torch.int64)}, copy / "fitted.safetensors")
+    with pytest.raises(InputError, match=r"fitted\.safetensors is not the file that was saved"):
+        lw.load(copy)
+
+
+# -- everything learned --------------------------------------------------------------------------
+
+
+def test_everything_learned_survives(tmp_path):
+    X, _ = blobs()
+    clf = fit_blobs()
+    posterior = clf.predict_proba(X)
+    clf.result_ = clf.result_.with_(
+        posterior=posterior,
+        labels=posterior.argmax(axis=1),
+        judgement_proba=np.linspace(0, 1, 7),
+        marginal_transition=lw.noise.symmetric(3, 0.25),
+        calibration_temperature=1.5,
+        baselines={"k-means": 0.25},
+        warnings=["a sentence."],
+    )
+    clf.save(tmp_path / "model")
+    back = lw.load(tmp_path / "model")
+    assert back.result_.to_dict() == clf.result_.to_dict()
+    for name, array in clf.result_.arrays().items():
+        np.testing.assert_array_equal(back.result_.arrays()[name], array)
+    assert back.calibration_temperature_ == 1.5
+    assert back.baselines_ == {"k-means": 0.25}
+    np.testing.assert_array_equal(back.labels_, clf.predict(X))
+    np.testing.assert_array_equal(back.posterior_, posterior)
+
+
+def test_labels_are_named_and_may_be_unknown():
+    clf = fit_blobs()
+    X, y = blobs()
+    assert clf.labels_ is None
+    assert clf.posterior_ is None
+    clf.result_ = clf.result_.with_(posterior=clf.predict_proba(X))
+    clf.name_classes(X, np.array(["oak", "elm", "yew"])[y])
+    np.testing.assert_array_equal(clf.labels_, clf.predict(X))
+    with pytest.raises(AttributeError, match="no attribute 'telepathy_'"):
+        _ = clf.telepathy_

@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     from likewise import functional, noise
     from likewise.active.suggestion import suggest
     from likewise.active.suspects import suspects
-    from likewise.classifier import SimilarityClassifier
+    from likewise.classifier import SimilarityClassifier, load
     from likewise.errors import InputError, LikewiseError, TrainingError
     from likewise.losses import KCLLoss, MCLLoss, MNSLoss, NoiseTransition
     from likewise.pairs import Pairs
-    from likewise.serialization import load
     from likewise.training.recipe import Recipe
 
 
@@ -33,7 +32,7 @@ _HOMES = {
     "Recipe": "training.recipe",
     "SimilarityClassifier": "classifier",
     "TrainingError": "errors",
-    "load": "serialization",
+    "load": "classifier",
     "suggest": "active.suggestion",
     "suspects": "active.suspects",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,17 +17,22 @@ from likewise.errors import InputError
 from likewise.items import check_items
 from likewise.methods import dispatch
 from likewise.methods.problem import Problem, check_judgements
+from likewise.methods.result import FitResult, FloatMatrix
 from likewise.methods.warnings import fit_warnings
 from likewise.metrics import matched_accuracy, names_by_majority
 from likewise.nn.model import logits_of
 from likewise.nn.networks import embed
 from likewise.noise import check_transition
-from likewise.pairs import as_pairs
+from likewise.noise.channels import Channel
+from likewise.pairs import Pairs, as_pairs
+from likewise.serialization import SavedModel, read_model, write_model
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
 from likewise.training.progress import epoch_bar
 from likewise.training.recipe import Recipe
 from likewise.training.threads import is_small, one_thread
+
+LEARNED = frozenset(field.name for field in fields(FitResult))
 
 
 class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -57,8 +63,28 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
 
     Attributes
     ----------
-    classes_, transition_, channel_, annotators_, history_, choice_, method_, best_epoch_, model_
+    classes_ : (C,) the classes' numbers; their names after `name_classes`
+    result_ : `likewise.methods.result.FitResult`, all that was learned
+    labels_, posterior_ : (N,) and (N, C), the fitted items' classes given their judgements; None
+        where the method says none
+    model_, transition_, channel_, annotators_, history_, choice_, method_, best_epoch_,
+    warnings_ ... : the fields of ``result_``
     """
+
+    result_: FitResult
+    model_: nn.Module
+    transition_: FloatMatrix | None
+    channel_: Channel | None
+    annotators_: dict[str, list[object]] | None
+    posterior_: NDArray[np.float32] | None
+    history_: list[dict[str, object]]
+    choice_: str
+    method_: str
+    best_epoch_: int
+    score_: float
+    class_evidence_: dict[str, object] | None
+    warnings_: list[str]
+    judgements_held_out_: bool
 
     def __init__(
         self,
@@ -103,54 +129,83 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         if isinstance(checkpoints, str | Path):
             checkpoints = Checkpoints(checkpoints)
         items = check_items(X)
-        judgements = as_pairs(pairs, same, n_items=len(items))
-        judgements = judgements.about(len(items))
+        judgements = as_pairs(pairs, same, n_items=len(items)).about(len(items))
         check_judgements(judgements, "given")
         device = choose_device(self.device)
         own = isinstance(self.network, nn.Module)  # of which we know nothing
         small = device.type == "cpu" and not own and is_small(items, judgements)
-        with one_thread(when=small):
-            n_classes, self.class_evidence_ = dispatch.number_of_classes(
+        with epoch_bar(self.verbose) as progress, one_thread(when=small):
+            n_classes, evidence = dispatch.number_of_classes(
                 self.n_classes, judgements, len(items), items
             )
-        seed = 0 if self.random_state is None else self.random_state
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(f"random_state must be a whole number from 0, not {seed!r}.")
-        problem = Problem(
-            items,
-            judgements,
-            n_classes,
-            self.network,
-            self.recipe,
-            self.held_out,
-            int(seed),
-            device,
-        )
-        transition = self.transition
-        if transition is not None and not isinstance(transition, str):
-            transition = check_transition(transition, n_classes)
-        with epoch_bar(self.verbose) as progress, one_thread(when=small):
+            problem = self._problem(items, judgements, n_classes, device)
             fitted = dispatch.fit(
-                *(problem, self.method, transition, self.noise, self.anchors),
+                problem,
+                self.method,
+                self._given_transition(n_classes),
+                self.noise,
+                self.anchors,
                 progress=progress,
                 checkpoints=checkpoints,
             )
-        self.model_ = fitted.model.cpu()
-        self.network_ = problem.network_name
-        self.classes_: NDArray[Any] = np.arange(n_classes)
-        self.item_shape_ = tuple(items.shape[1:])
-        self.n_features_in_ = int(np.prod(self.item_shape_))
-        self.transition_ = fitted.transition
-        self.channel_ = fitted.channel
-        self.annotators_ = fitted.annotators
-        self.history_ = fitted.history
-        self.method_ = fitted.method
-        self.choice_ = fitted.choice
-        self.best_epoch_ = fitted.best_epoch
-        self.score_ = fitted.score
-        held = problem.parts[1]
-        self.warnings_ = fit_warnings(fitted, self.predict_proba(items), held, judgements)
+        model = fitted.model.cpu()
+        fitted = replace(fitted, model=model, last_model=model, class_evidence=evidence)
+        self._take(fitted, problem.network_name, tuple(items.shape[1:]), np.arange(n_classes))
+        warnings = fit_warnings(fitted, self.predict_proba(items), problem.parts[1], judgements)
+        self.result_ = replace(fitted, warnings=warnings)
         return self
+
+    def _problem(
+        self, items: NDArray[Any], pairs: Pairs, n_classes: int, device: torch.device
+    ) -> Problem:
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise InputError(f"random_state must be a whole number from 0, not {seed!r}.")
+        return Problem(
+            items,
+            pairs,
+            n_classes,
+            network=self.network,
+            recipe=self.recipe,
+            held_out=self.held_out,
+            seed=int(seed),
+            device=device,
+        )
+
+    def _given_transition(self, n_classes: int) -> FloatMatrix | str | None:
+        if self.transition is None or isinstance(self.transition, str):
+            return self.transition
+        return check_transition(self.transition, n_classes)
+
+    def _take(
+        self,
+        result: FitResult,
+        network: str | None,
+        item_shape: tuple[int, ...],
+        classes: NDArray[Any],
+    ) -> None:
+        """Become the classifier of a result, fitted or read from a file."""
+        self.result_ = result
+        self.network_ = network
+        self.classes_: NDArray[Any] = classes
+        self.item_shape_ = item_shape
+        self.n_features_in_ = int(np.prod(item_shape))
+
+    def __getattr__(self, name: str) -> Any:
+        """``transition_`` and all else that was learned: fields of ``result_``, with a ``_``."""
+        field = name.removesuffix("_")
+        result = self.__dict__.get("result_")
+        if field == name or result is None or field not in LEARNED:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(result, field)
+
+    @property
+    def labels_(self) -> NDArray[Any] | None:
+        """(N,) the fitted items' classes *given their judgements*; None where none are known."""
+        labels: NDArray[np.int64] | None = self.result_.labels
+        if labels is None and self.result_.posterior is not None:
+            labels = self.result_.posterior.argmax(axis=1)
+        return None if labels is None else np.asarray(self.classes_[labels])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """(N,) class of each item: a number, or its name after `name_classes`."""
@@ -194,11 +249,15 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         return self
 
     def save(self, folder: str | Path) -> None:
-        """Write the model as safetensors and JSON into a new folder; see `likewise.serialization`."""
-        from likewise.serialization import save_classifier
-
+        """Write the model as safetensors and JSON into a new folder, for `likewise.load`."""
         check_is_fitted(self)
-        save_classifier(self, Path(folder))
+        parameters = self.get_params(deep=False)
+        if isinstance(parameters["network"], nn.Module):
+            parameters["network"] = None
+        if isinstance(parameters["recipe"], Recipe):
+            parameters["recipe"] = parameters["recipe"].to_dict()
+        saved = SavedModel(self.result_, self.network_, self.item_shape_, self.classes_, parameters)
+        write_model(Path(folder), saved)
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self)
@@ -212,3 +271,18 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         tags.transformer_tags.preserves_dtype = ["float32"]
         tags.no_validation = False
         return tags
+
+
+def load(folder: str | Path, network: nn.Module | None = None) -> SimilarityClassifier:
+    """Read a saved classifier. One with a network of the user's needs that module again."""
+    saved = read_model(Path(folder), network)
+    known = SimilarityClassifier().get_params(deep=False)
+    if unknown := sorted(set(saved.parameters) - set(known)):
+        raise InputError(
+            f"{Path(folder) / 'model.json'} gives a parameter {unknown[0]!r} that no classifier "
+            "has."
+        )
+    parameters: dict[str, Any] = {**saved.parameters, "network": network or saved.network}
+    classifier = SimilarityClassifier(**parameters)
+    classifier._take(saved.result, saved.network, saved.item_shape, saved.classes)
+    return classifier

@@ -19,16 +19,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from likewise.classifier import SimilarityClassifier, load
 from likewise.errors import InputError, LikewiseError
 from likewise.io.atomic import new_folder, replacing
+from likewise.io.json import plain
 from likewise.items import check_items
 from likewise.nn.model import Model
-from likewise.serialization import load, plain
 
 if TYPE_CHECKING:
     from torch.export import ExportedProgram
-
-    from likewise.classifier import SimilarityClassifier
 
 TOLERANCE = 1e-4
 ROWS_AT_A_TIME = 65_536

@@ -86,7 +86,7 @@ def test_a_failed_write_leaves_nothing(
     def full(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("likewise.serialization.save_file", full)
+    monkeypatch.setattr("likewise.serialization.tensors.save_file", full)
     with pytest.raises(OSError, match="No space"):
         write_run(tmp_path / "r", classifier, features(), lw.Pairs.from_labels(Y), config={})
     assert list(tmp_path.iterdir()) == []
@@ -176,13 +176,13 @@ def test_said_same_goes_through_transition_and_channel(
     from likewise.noise.channels import RateChannel
 
     noisy = copy(classifier)
-    noisy.transition_ = lw.noise.symmetric(C, 0.3)
+    noisy.result_ = noisy.result_.with_(transition=lw.noise.symmetric(C, 0.3))
     g = np.eye(C, dtype=np.float32)
     pairs = lw.Pairs([0, 0], [1, 2], [1, 0])
     t = noisy.transition_
     expected = t[0] @ t[1]
     assert report_data.said_same(noisy, g, pairs) == pytest.approx([expected, expected])
-    noisy.channel_ = RateChannel(0.9, 0.2)
+    noisy.result_ = noisy.result_.with_(channel=RateChannel(0.9, 0.2))
     assert report_data.said_same(noisy, g, pairs)[0] == pytest.approx(0.2 + 0.7 * expected)
 
 

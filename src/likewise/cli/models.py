@@ -204,9 +204,9 @@ def _open(
     model: Path, items: Path, id_column: str | None, image_size: int | None
 ) -> tuple[SimilarityClassifier, ItemFile]:
     """The classifier and the items to ask it about; images come in the size it was fitted to."""
+    from likewise.classifier import load
     from likewise.items.files import read_items
     from likewise.runs import model_folder
-    from likewise.serialization import load
 
     classifier = load(model_folder(model))
     shape = classifier.item_shape_

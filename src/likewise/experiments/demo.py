@@ -108,16 +108,7 @@ class Study:
             device="cpu",
         ).fit(self.problem.items, self.problem.pairs)
         seconds = time.perf_counter() - started
-        fitted = FitResult(
-            classifier.method_,
-            classifier.model_,
-            classifier.model_,
-            classifier.transition_,
-            classifier.history_,
-            classifier.best_epoch_,
-            classifier.score_,
-        )
-        return self.row("joint", fitted, seconds), classifier
+        return self.row("joint", classifier.result_, seconds), classifier
 
 
 def run_demo(

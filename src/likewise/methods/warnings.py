@@ -88,7 +88,8 @@ def _training(fitted: FitResult) -> list[str]:
             "the held-out judgements were never explained better than after the first epoch, whose "
             "weights were kept; a lower learning rate or more judgements may help."
         )
-    skipped = int(sum(row.get("skipped") or 0 for row in fitted.history))
+    counts = [row.get("skipped") for row in fitted.history]
+    skipped = int(sum(count for count in counts if isinstance(count, int | float)))
     if skipped:
         found.append(
             f"{skipped} batches were skipped, because their loss or gradient was not finite; a "

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
+from likewise.io.json import read_json_object
 from likewise.io.npy import read_npz
-
-MAX_JSON = 256 * 2**20
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON object of bounded size, or an `InputError` that says what is wrong with the file."""
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
-    if path.stat().st_size > MAX_JSON:
-        raise InputError(f"{path} is larger than anything that Likewise writes there.")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not JSON, or is cut short.") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path} is not what Likewise writes there: it holds no JSON object.")
-    return found
+    return read_json_object(path)
 
 
 def history_text(history: list[dict[str, Any]]) -> str:

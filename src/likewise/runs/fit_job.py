@@ -11,12 +11,12 @@ from typing import Any
 from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError, NonFiniteError
 from likewise.io.atomic import check_vacant, remove_leftovers
+from likewise.io.json import plain_object
 from likewise.io.provenance import input_record
 from likewise.items.files import read_items
 from likewise.pairs import Pairs
 from likewise.runs import tracking
 from likewise.runs.run import Run, write_run
-from likewise.serialization import plain
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
 from likewise.training.distributed import process_group_of_torchrun
@@ -106,7 +106,7 @@ class FitJob:
         if not self.resume or not (self.out / "config.json").exists():
             check_vacant(self.out)
             return None
-        run, asked = Run.open(self.out), plain(config)
+        run, asked = Run.open(self.out), plain_object(config)
         if differing := [name for name in asked if run.config.get(name) != asked[name]]:
             raise InputError(
                 f"{self.out} holds a finished run with other {', '.join(differing)}; choose "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.classifier import load
 from likewise.errors import InputError
 from likewise.io.atomic import write_json
 from likewise.items.files import ItemFile
@@ -16,7 +17,8 @@ from likewise.items.labels import read_labels
 from likewise.metrics import names_by_majority
 from likewise.runs.files import read_json
 from likewise.runs.run import Run, model_folder
-from likewise.serialization import load, plain, read_description
+from likewise.serialization import rename_classes
+from likewise.serialization.description import read_description
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,7 @@ def name_saved(
     asks the model from then on is answered with names.
     """
     folder = model_folder(model)
-    about = read_description(folder)
-    n_classes = len(about["classes"])
+    n_classes = len(read_description(folder).classes)
     predicted, given = _labelled(Path(model), folder, labels, data, column)
     if len(given) == 0:
         raise InputError(f"{Path(labels).name} gives no item a class.")
@@ -46,7 +47,7 @@ def name_saved(
     names = [str(name) for name in classes]
     known = np.unique(given)
     behind = [int(counts[k, known == name].sum()) for k, name in enumerate(names)]
-    write_json(folder / "model.json", plain({**about, "classes": names}))
+    rename_classes(folder, names)
     metrics = Path(model) / "metrics.json"
     if metrics.is_file():
         write_json(metrics, {**read_json(metrics), "class_names": names})

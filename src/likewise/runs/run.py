@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
 from likewise.io.atomic import new_folder, write_json, write_text
+from likewise.io.json import plain
 from likewise.io.provenance import versions
 from likewise.runs.files import history_text, read_arrays, read_history, read_json
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 KIND = "likewise-run"
 VERSION = 1
+# Of what was learned, in files of their own: history.csv and report.json.
+KEPT_ELSEWHERE = {"history", "channel", "annotators"}
 NEEDED = {"kept", "posterior", "map", "ids", "thumbnail_of"}
 
 
@@ -170,7 +173,6 @@ def write_run(
     ``truth`` (N,), true classes of the items, is only ever compared with what was learned.
     """
     from likewise.runs.report_data import collect
-    from likewise.serialization import plain
 
     path = Path(folder)
     true = None if truth is None else _one_each(truth, len(items), "true classes")
@@ -210,24 +212,17 @@ def _figures(
     pairs: Pairs,
     truth: NDArray[Any] | None,
 ) -> dict[str, Any]:
-    from likewise.methods.result import (
-        last_stage,
-    )  # PyTorch comes with it: only where a fit was made
+    from likewise.methods.result import last_stage  # PyTorch comes with it
 
-    figures = {
-        "method": classifier.method_,
-        "choice": classifier.choice_,
+    learned = classifier.result_.to_dict()
+    figures: dict[str, Any] = {
         "items": len(items),
         "judgements": len(pairs),
         "classes": len(classifier.classes_),
         "class_names": [str(name) for name in classifier.classes_],
-        "class_evidence": classifier.class_evidence_,
         "network": classifier.network_,
         "epochs": len(last_stage(classifier.history_)),
-        "best_epoch": classifier.best_epoch_,
-        "held_out_score": classifier.score_,
-        "transition": classifier.transition_,
-        "warnings": classifier.warnings_,
+        **{name: value for name, value in learned.items() if name not in KEPT_ELSEWHERE},
     }
     if truth is not None:
         figures["accuracy"] = classifier.score(items, truth)
