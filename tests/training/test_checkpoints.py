@@ -12,7 +12,7 @@ from torch import Tensor
 
 from likewise import checkpoints as module
 from likewise.errors import InputError
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
 from likewise.training.checkpoints import (
