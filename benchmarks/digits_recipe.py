@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from likewise.datasets import load
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.nn.model import logits_of
 from likewise.noise import corrupt_labels, symmetric

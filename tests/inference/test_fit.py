@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from likewise.noise.refitting import class_posterior, estimate_transition
 from scipy.stats import spearmanr
 from torch import nn
 
@@ -24,7 +25,6 @@ from likewise.nn.networks import MLP
 from likewise.noise import symmetric
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import ExactChannel, RateChannel
-from likewise.noise.refitting import class_posterior, estimate_transition
 from likewise.pairs import Pairs
 from likewise.pairs.rates import moment_rates
 

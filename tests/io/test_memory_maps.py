@@ -10,7 +10,7 @@ import torch
 
 from likewise.items import Selection
 from likewise.methods import problem as problems
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs

@@ -9,7 +9,7 @@ from torch import nn
 
 from likewise.errors import InputError
 from likewise.methods import dispatch
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import (
     align,
     calibrate_start,

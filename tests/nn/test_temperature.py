@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from likewise import noise
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy
 from likewise.nn.model import logits_of

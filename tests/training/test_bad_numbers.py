@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from likewise import SimilarityClassifier
 from likewise.errors import TrainingError
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.methods.warnings import judged_area
 from likewise.pairs import Pairs

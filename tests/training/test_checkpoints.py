@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from likewise.errors import InputError
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
 from likewise.training import checkpoints as module

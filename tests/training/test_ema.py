@@ -7,7 +7,7 @@ import copy
 import torch
 from torch import nn
 
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.nn.networks import BatchNorm
 from likewise.pairs import Pairs

@@ -16,7 +16,7 @@ from likewise import SimilarityClassifier
 from likewise.errors import InputError
 from likewise.inference import fit_joint
 from likewise.inference.em import Options
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import mns_program, pairwise_program
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, MethodProgram

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import mns_program, pairwise_program
 from likewise.methods.result import FitResult, MethodProgram
 from likewise.training.scheduler import interleave, named, run_program

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from likewise.errors import InputError, TrainingError
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy

@@ -55,12 +55,19 @@ class TrialProblem(Problem):
         return Model(copy.deepcopy(self.shared.inputs), network)
 
     def run(
-        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
+        self,
+        objective: Objective,
+        recipe: Recipe,
+        model: nn.Module | None = None,
+        start: int = 0,
+        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> TrainingRun:
+        own = self.shared.train, self.shared.held
+        train, held = own if split is None else (self.take(split[0]), self.take(split[1]))
         return TrainingRun(
             model or self.model(),
-            self.shared.train,
-            self.shared.held,
+            train,
+            held,
             objective,
             recipe,
             seed=self.seed_of(start),

@@ -16,7 +16,7 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Problems, Truth
 from likewise.experiments.scoring import score
 from likewise.experiments.settings import TableSettings
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import mns_stage2, pairwise_program, starting_point
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, MethodProgram

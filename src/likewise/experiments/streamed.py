@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from likewise.errors import InputError
@@ -92,9 +93,14 @@ class StreamedProblem(Problem):
         return PartedModel(InputLayer.fit(sample.numpy()), network)
 
     def run(
-        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
+        self,
+        objective: Objective,
+        recipe: Recipe,
+        model: nn.Module | None = None,
+        start: int = 0,
+        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> TrainingRun:
-        train, held, _, _ = self.parts
+        train, held = self.parts[:2] if split is None else split
         if recipe.mean_teacher_from is not None:
             raise InputError(
                 "a mean teacher looks at each image twice, which streaming does not offer."

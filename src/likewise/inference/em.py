@@ -19,7 +19,7 @@ from likewise.inference.belief_propagation import Posterior, edge_statistics, in
 from likewise.inference.cross_fitting import Head, Targets, judged_score, log_perceived
 from likewise.inference.graph import Graph
 from likewise.noise.channels import Channel, RateChannel
-from likewise.noise.refitting import class_posterior, estimate_transition
+from likewise.noise.estimation import class_posterior, likelihood_transition
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,10 @@ def _round(
     temperature = 1.0
     if options.transition is None:
         known = targets.informed()
-        transition, temperature = estimate_transition(
-            log_g[known], targets.judged[known], head.temperatures
+        transition, found, _ = likelihood_transition(
+            log_g[known].double(), targets.judged[known], head.temperatures, iterations=30
         )
+        temperature = float(found)
         log_g = torch.log_softmax(log_g / temperature, dim=1)
     log_f = log_perceived(log_g, transition)
     # Items that the start named keep that name for one round: the rest is settled around them.

@@ -36,23 +36,28 @@ FEW_FLIPS = 0.03
 
 @dataclass(frozen=True)
 class JointResult:
-    """What `fit_joint` found.
+    """What `fit_joint` found."""
 
-    ``module``: items to (n, C) logits of g; ``transition`` (C, C); ``channel``; ``posterior``
-    (N, C) of z and ``classes`` (N, C) of y; ``annotators``: a table by columns, most reliable
-    first; ``history``: a row a round; ``choice``: which noise model, and why; ``evidence``: the
-    figures behind it.
-    """
-
-    module: nn.Module
+    module: nn.Module | None
+    """Items to (n, C) logits of g, where EM ends in a classifier of its own."""
     transition: NDArray[np.float64]
+    """(C, C) T, from out-of-fold predictions of all items."""
     channel: Channel
+    """How an answer comes from two perceived classes."""
     posterior: NDArray[np.float32]
+    """(N, C) of the perceived class z."""
+    judged: NDArray[np.float32]
+    """(N, C) likelihood of each item's judgements for each z, the item left out."""
     classes: NDArray[np.float32]
+    """(N, C) of the class y."""
     annotators: dict[str, list[Any]]
+    """A table by columns, most reliable first."""
     history: list[dict[str, Any]]
+    """A row for each round."""
     choice: str
+    """Which noise model, and why."""
     evidence: dict[str, float] = field(default_factory=dict)
+    """The figures behind it."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ def fit_joint(
     n_classes: int,
     *,
     network: str | nn.Module | None = None,
-    noise: Noise = "auto",
+    noise: str = "auto",
     transition: str | ArrayLike | None = "estimate",
     random_state: int | np.random.Generator | None = None,
     device: str | torch.device = "cpu",
@@ -98,14 +103,17 @@ def fit_joint(
     )
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state
-    module = fit.head.finish(state.targets, state.temperature, problem.generator)
+    module = None  # a network is trained by its own recipe, on what was found here
+    if problem.features is not None:
+        module = fit.head.finish(state.targets, state.temperature, problem.generator)
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
         module,
         state.transition.cpu().numpy(),
         state.channel,
         state.targets.perceived.cpu().numpy(),
-        state.targets.classes.cpu().numpy(),
+        state.targets.judged.cpu().float().numpy(),
+        state.targets.classes.cpu().float().numpy(),
         table,
         state.history,
         "class: all pairs were judged, and no judgement contradicts" if complete else fit.choice,

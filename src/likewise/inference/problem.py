@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from likewise.errors import InputError
@@ -100,12 +100,7 @@ def make_problem(
     graph = replace(Graph.from_pairs(pairs, device), n_items=len(items))
     tensor = torch.tensor(items, device=device)  # a copy: a memory map may not be written to
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    rich = (
-        network is None
-        and items.ndim == 2
-        and len(items) <= MAX_GAUSSIAN_ITEMS
-        and items.shape[1] >= RICH_FEATURES * len(items)
-    )
+    rich = has_rich_features(items, network)
     return JointProblem(
         pairs,
         graph,
@@ -117,6 +112,16 @@ def make_problem(
         generator,
         Features.of(tensor) if rich else None,
         replay_cache,
+    )
+
+
+def has_rich_features(items: NDArray[np.generic], network: str | nn.Module | None) -> bool:
+    """Whether Gaussian heads suit the items: few, with many features each."""
+    return (
+        network is None
+        and items.ndim == 2
+        and len(items) <= MAX_GAUSSIAN_ITEMS
+        and items.shape[1] >= RICH_FEATURES * len(items)
     )
 
 

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from likewise.errors import InputError
-from likewise.methods.exact_joint import joint_program
+from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import BALANCE, mns_program, pairwise_program
-from likewise.methods.problem import Problem, is_exact
+from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, MethodProgram
-from likewise.nn.model import logits_of
 from likewise.pairs import Pairs
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.progress import Report
@@ -83,76 +81,8 @@ def fit(
             else pairwise_program(problem, "mns", given)
         )
         return _done(problem, program, "as asked", progress, checkpoints)
-    exact, why = is_exact(problem)
-    if exact and noise in ("auto", "class"):
-        matrix = np.eye(problem.n_classes) if transition is None else given
-        return _done(problem, joint_program(problem, matrix), why, progress, checkpoints)
-    if method == "joint":
-        return _noisy_joint(problem, transition, noise, checkpoints)
-    return _better_of(problem, transition, noise, anchors, why, progress, checkpoints)
-
-
-def _better_of(
-    problem: Problem,
-    transition: FloatMatrix | str | None,
-    noise: str,
-    anchors: str | float,
-    why: str,
-    progress: Report | None,
-    checkpoints: Checkpoints | None,
-) -> FitResult:
-    """The noisy joint objective, unless a pairwise method explains held-out judgements better.
-
-    The joint one has seen those judgements, the pairwise one has not: it must be beaten clearly,
-    by more than two standard errors, and then something has gone wrong with it.
-    """
-    joint = _noisy_joint(problem, transition, noise, checkpoints)
-    choice = f"joint: {why}; {joint.choice}"
-    held_pairs = problem.parts[3]
-    if len(held_pairs) < FEWEST_TO_COMPARE or held_pairs.n_same in (0, len(held_pairs)):
-        return replace(joint, choice=choice)
-    recipe = problem.recipe_for(joint=False)
-    enough = min(COMPARED_EPOCHS, max(5, COMPARED_JUDGEMENTS // len(problem.pairs)))
-    epochs = min(recipe.epochs, enough)
-    brief = replace(problem, recipe=recipe.with_(epochs=epochs))
-    pairwise = run_program(mns_program(brief, anchors, BALANCE), progress, checkpoints)
-    gain = held_out_costs(problem, joint.model) - held_out_costs(problem, pairwise.model)
-    error = gain.std() / np.sqrt(len(gain))
-    if gain.mean() <= 2 * error:
-        return replace(joint, choice=choice)
-    told = f"costs {gain.mean():.3f} less a held-out judgement than the joint objective"
-    return replace(pairwise, choice=f"{pairwise.method}: {why}, and it {told}")
-
-
-def held_out_costs(problem: Problem, model: nn.Module, iterations: int = 50) -> FloatVector:
-    """(m,) negative log-likelihood of each held-out judgement by a model's classes.
-
-    Through the two rates of "same" that suit the model best, so that methods with different noise
-    models can be compared.
-    """
-    _, held, _, held_pairs = problem.parts
-    listed = held_pairs.explicit()
-    p = logits_of(model, problem.take(held), problem.device).softmax(dim=1).cpu().double().numpy()
-    equal = np.einsum("mc,mc->m", p[listed.left], p[listed.right]).clip(1e-6, 1 - 1e-6)
-    rates = np.array([0.9, 0.1])  # P("same" | equal), P("same" | different)
-    for _ in range(iterations):
-        likelihood = np.where(listed.same[:, None], rates, 1 - rates)
-        share = likelihood * np.column_stack([equal, 1 - equal])
-        share /= share.sum(axis=1, keepdims=True)
-        rates = (share[listed.same].sum(axis=0) + 1) / (share.sum(axis=0) + 2)
-    same = rates[0] * equal + rates[1] * (1 - equal)
-    return np.asarray(-np.log(np.where(listed.same, same, 1 - same)))
-
-
-def _noisy_joint(
-    problem: Problem,
-    transition: FloatMatrix | str | None,
-    noise: str,
-    checkpoints: Checkpoints | None,
-) -> FitResult:
-    from likewise.methods.noisy_joint import fit_joint
-
-    return fit_joint(problem, transition, noise, checkpoints)
+    program = joint_program(problem, transition, noise, checkpoints)
+    return run_program(program, progress, checkpoints)
 
 
 def _done(

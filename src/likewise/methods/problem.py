@@ -85,10 +85,19 @@ class Problem:
         return model
 
     def run(
-        self, objective: Objective, recipe: Recipe, model: nn.Module | None = None, start: int = 0
+        self,
+        objective: Objective,
+        recipe: Recipe,
+        model: nn.Module | None = None,
+        start: int = 0,
+        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> TrainingRun:
-        """A run over the training items; another order of batches for every ``start``."""
-        train, held, _, _ = self.parts
+        """A run over the training items; another order of batches for every ``start``.
+
+        ``split`` are the items to train on and those to hold out, where that is not the problem's
+        own.
+        """
+        train, held = self.parts[:2] if split is None else split
         return TrainingRun(
             model or self.model(),
             self.take(train),

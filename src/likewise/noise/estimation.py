@@ -2,13 +2,18 @@
 
 Three estimators. `anchor_transition` is the paper's: a row of T is the network's own output at the
 item it is most sure of (or at a high quantile, which over-confident items mislead less).
-`count_transition` and `likelihood_transition` need the perceived classes of *held-out* items up to
-a renumbering (consistent judgements give them as components): a network that has memorised its
-training items says nothing there, but cannot have memorised these. `held_out_transition` is what
-training uses along the way: the likelihood, as long as counting does not refute it.
+`count_transition` and `likelihood_transition` need what is known of the perceived classes (noisy
+labels) of *held-out* items, up to a renumbering: a network that has memorised its training items
+says nothing there, but cannot have memorised these. `held_out_transition` is what training uses:
+the likelihood, as long as counting does not refute it.
+
+What is known of an item's perceived class z is a row of *evidence* (n, C): its judgements'
+likelihood for each z, summing to 1. One-hot where z is known, a row of zeros where nothing is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -18,6 +23,9 @@ from torch import Tensor
 from likewise.errors import InputError
 
 FloatMatrix = NDArray[np.float64]
+
+TINY = 1e-30
+RENEW = 8  # iterations of EM between two choices of the prior's strength
 
 TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
 # Most confident shares of a predicted class, among which counting chooses.
@@ -45,21 +53,25 @@ def anchor_transition(f: ArrayLike, quantile: float | None = None) -> FloatMatri
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def count_transition(logits: Tensor, perceived: Tensor) -> Tensor:
+def one_hot_evidence(perceived: Tensor, n_classes: int, dtype: torch.dtype) -> Tensor:
+    """(n, C) evidence of known perceived classes (n,); a row of zeros where the class is -1."""
+    classes = torch.arange(n_classes, device=perceived.device)
+    return (perceived[:, None] == classes).to(dtype)
+
+
+def count_transition(logits: Tensor, evidence: Tensor) -> Tensor:
     """(C, C) T by counting perceived classes among the more confident items of each class.
 
-    ``logits`` (n, C) of held-out items, ``perceived`` (n,) their perceived class in the network's
-    order (-1: unknown). Of each predicted class only the most confident share counts, since the
-    others are wrong more often: the share whose rate of agreement is surely the highest, that is
-    by the lower end of its error bar. Shrunk towards symmetric noise as far as the counts ask for.
+    ``logits`` (n, C) of held-out items, ``evidence`` (n, C) of their perceived classes in the
+    network's order. Of each predicted class only the most confident share counts, since the others
+    are wrong more often: the share whose rate of agreement is surely the highest, that is by the
+    lower end of its error bar. Shrunk towards symmetric noise as far as the counts ask for.
     """
-    counts, _ = _confident_counts(logits, perceived)
+    counts, _ = _confident_counts(logits, evidence)
     return shrunk_transition(counts)[0]
 
 
-def _confident_counts(
-    logits: Tensor, perceived: Tensor, at_least: int = 0
-) -> tuple[Tensor, Tensor]:
+def _confident_counts(logits: Tensor, evidence: Tensor, at_least: int = 0) -> tuple[Tensor, Tensor]:
     """((1, C, C) counts of that share, () the lower end of its rate of agreement).
 
     Shares of fewer than ``at_least`` items do not count; the rate is negative if that leaves none.
@@ -68,11 +80,10 @@ def _confident_counts(
     n_classes = p.shape[1]
     top, predicted = p.max(dim=1)
     within = _rank_within(predicted, top, n_classes)
-    z = _one_hot(perceived, n_classes, p.dtype)  # (n, C)
     hard = torch.nn.functional.one_hot(predicted, n_classes).to(p.dtype)
     shares = torch.tensor(CONFIDENT_SHARES, device=p.device)
     chosen = (within[None] <= shares[:, None]).to(p.dtype)  # (S, n)
-    counts = (hard.T[None] * chosen[:, None]) @ z  # (S, C, C)
+    counts = (hard.T[None] * chosen[:, None]) @ evidence.to(p)  # (S, C, C)
     total = counts.sum(dim=(1, 2))
     # Wilson's interval: few items that all agree prove little.
     centre = (counts.diagonal(dim1=1, dim2=2).sum(dim=1) + 0.5) / (total + 1)
@@ -84,7 +95,9 @@ def _confident_counts(
 
 def _rank_within(predicted: Tensor, confidence: Tensor, n_classes: int) -> Tensor:
     """(n,) share of an item's predicted class that is at least as confident, without a loop."""
-    order = torch.argsort(2 * predicted.to(confidence.dtype) - confidence)
+    # Two stable sorts: adding class and confidence up would tie the surest in single precision.
+    order = torch.argsort(confidence, descending=True, stable=True)
+    order = order[torch.argsort(predicted[order], stable=True)]
     ones = torch.ones_like(confidence)
     sizes = torch.zeros(n_classes, device=ones.device).index_add_(0, predicted, ones)
     starts = sizes.cumsum(0) - sizes
@@ -93,46 +106,62 @@ def _rank_within(predicted: Tensor, confidence: Tensor, n_classes: int) -> Tenso
     return (rank - starts[predicted] + 0.5) / sizes[predicted]
 
 
-def held_out_transition(logits: Tensor, perceived: Tensor) -> tuple[Tensor, Tensor]:
+def held_out_transition(logits: Tensor, evidence: Tensor) -> tuple[Tensor, Tensor]:
     """(T (C, C), temperature ()) from held-out items: by likelihood, unless counting refutes it.
 
     A network that is trained through a T which is too noisy learns to be too sure, and then that T
     is the likeliest again: it would never leave. But T keeps at least as much as the perceived
-    classes of its surest items agree with it, however many of those it gets wrong.
+    classes of its surest items agree with it, however many of those it gets wrong. The other way
+    round, a T that is too clean goes unnoticed where g is as unsure as f: of all that explain the
+    items equally well, the smallest in volume is taken (VolMinNet, Li et al. 2021).
     """
-    likeliest, temperature, _ = likelihood_transition(logits, perceived)
-    counts, surely_kept = _confident_counts(logits, perceived, at_least=ENOUGH)
+    likeliest, temperature, _ = likelihood_transition(logits, evidence)
+    counts, surely_kept = _confident_counts(logits, evidence, at_least=ENOUGH)
     counted = shrunk_transition(counts)[0]
     refuted = likeliest.diagonal().mean() < surely_kept
-    g = _at_temperatures(logits)
-    costs = _costs(g, _one_hot(perceived, logits.shape[1], g.dtype), counted)
+    g = _at_temperatures(logits, TEMPERATURES)
+    costs = _mean_cost(_costs(g, evidence.to(g), counted), evidence)
     suited = torch.tensor(TEMPERATURES, device=logits.device)[costs.argmin()]
     return (
-        torch.where(refuted, counted, likeliest),
-        torch.where(refuted, suited, temperature),
+        torch.where(refuted, counted.to(likeliest), likeliest),
+        torch.where(refuted, suited.to(temperature), temperature),
     )
 
 
 def likelihood_transition(
-    logits: Tensor, perceived: Tensor, iterations: int = 40
+    logits: Tensor,
+    evidence: Tensor,
+    temperatures: Sequence[float] = TEMPERATURES,
+    iterations: int = 24,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Maximum likelihood of T, and of one temperature of g, on held-out items.
 
-    Maximises sum_i log (g_i @ T)[z_i] by EM, for each temperature at once, with a Dirichlet prior
-    around symmetric noise whose strength is estimated too. Returns ``(T (C, C), temperature (),
-    mean negative log-likelihood ())`` as tensors on the device of the logits; never waits for it.
+    Maximises sum_i log sum_k (g_i @ T)_k evidence_ik by EM, for each temperature at once, with a
+    Dirichlet prior around symmetric noise whose strength is estimated too. Of the temperatures that
+    are no worse than the best by more than a standard error, the one whose T has the smallest
+    volume: a cautious g would pass for less noise. Returns ``(T (C, C), temperature (), mean
+    negative log-likelihood ())`` as tensors on the device of the logits; never waits for it.
     """
-    g = _at_temperatures(logits)  # (K, n, C)
-    z = _one_hot(perceived, logits.shape[1], g.dtype)  # (n, C), zero rows where unknown
-    transition = shrunk_transition(g.transpose(1, 2) @ z)  # (K, C, C)
-    for _ in range(iterations):
-        to_class = z @ transition.transpose(1, 2)  # (K, n, C): T[c, z_i]
-        joint = g * to_class
-        posterior = joint / joint.sum(dim=2, keepdim=True).clamp_min(1e-30)
-        transition = shrunk_transition(posterior.transpose(1, 2) @ z)
-    cost = _costs(g, z, transition)
-    best = cost.argmin()[None]
-    temperature = torch.tensor(TEMPERATURES, device=logits.device)
+    g = _at_temperatures(logits, temperatures)  # (K, n, C)
+    z = evidence.to(g)  # (n, C), zero rows where nothing is known
+    counts = g.transpose(1, 2) @ z  # (K, C, C) expected (class, perceived class)
+    for number in range(iterations):
+        if number % RENEW == 0:
+            strength = prior_strength(counts)
+        transition = shrunk_transition(counts, strength)
+        seen = ((g @ transition) * z).sum(dim=2, keepdim=True).clamp_min(TINY)
+        counts = transition * (g.transpose(1, 2) @ (z / seen))
+    costs = _costs(g, z, transition)  # (K, n)
+    cost = _mean_cost(costs, evidence)
+    least = costs.index_select(0, cost.argmin()[None])
+    behind = costs - least  # (K, n)
+    known = (z.sum(dim=1) > 0).to(behind)
+    n_known = known.sum().clamp_min(1)
+    mean = (behind * known).sum(dim=1) / n_known
+    error = (((behind - mean[:, None]).square() * known).sum(dim=1) / n_known**2).sqrt()
+    volume = torch.linalg.slogdet(transition.double()).logabsdet
+    best = torch.where(mean <= error, volume, torch.inf).argmin()[None]
+    temperature = torch.tensor(temperatures, device=logits.device, dtype=g.dtype)
     return (
         transition.index_select(0, best)[0],
         temperature.index_select(0, best)[0],
@@ -140,40 +169,69 @@ def likelihood_transition(
     )
 
 
-def _at_temperatures(logits: Tensor) -> Tensor:
+def _at_temperatures(logits: Tensor, temperatures: Sequence[float]) -> Tensor:
     """(K, n, C) g at each temperature."""
-    temperature = torch.tensor(TEMPERATURES, device=logits.device)
-    return (logits.float()[None] / temperature[:, None, None]).softmax(dim=2)
+    precise = logits if logits.dtype == torch.float64 else logits.float()
+    divisor = torch.tensor(temperatures, device=logits.device, dtype=precise.dtype)
+    return (precise[None] / divisor[:, None, None]).softmax(dim=2)
 
 
-def _costs(g: Tensor, z: Tensor, transition: Tensor) -> Tensor:
-    """(K,) mean negative log-likelihood of (n, C) ``z`` at each temperature."""
-    likelihood = (g * (z @ transition.transpose(-2, -1))).sum(dim=2).clamp_min(1e-30).log()
-    known = z.sum(dim=1)
-    return -(likelihood * known).sum(dim=1) / known.sum().clamp_min(1)
+def _costs(g: Tensor, evidence: Tensor, transition: Tensor) -> Tensor:
+    """(K, n) negative log-likelihood of the evidence (n, C) at each temperature; 0 where none."""
+    likelihood = ((g @ transition) * evidence).sum(dim=2)
+    return torch.where(evidence.sum(dim=1) > 0, -likelihood.clamp_min(TINY).log(), 0.0)
 
 
-def shrunk_transition(counts: Tensor) -> Tensor:
+def _mean_cost(costs: Tensor, evidence: Tensor) -> Tensor:
+    """(K,) mean of the costs (K, n) over the items about which something is known."""
+    return costs.sum(dim=1) / (evidence.sum(dim=1) > 0).sum().clamp_min(1)
+
+
+def class_posterior(log_g: Tensor, transition: Tensor, evidence: Tensor) -> Tensor:
+    """(n, C) P(y | x, evidence) from log g, up to a constant an item; zero rows say nothing."""
+    likelihood = evidence.to(log_g) @ transition.to(log_g).T  # (n, C): P(evidence | y)
+    known = likelihood.sum(dim=1, keepdim=True) > 0
+    return (log_g + torch.where(known, likelihood.clamp_min(TINY).log(), 0.0)).softmax(dim=1)
+
+
+def evidence_costs(logits: Tensor, transition: Tensor, evidence: Tensor) -> Tensor:
+    """(n,) -log sum_k (g @ T)_k evidence_k of each item; 0 where nothing is known."""
+    g = logits.float().softmax(dim=1)
+    return _costs(g[None], evidence.to(g), transition.to(g))[0]
+
+
+def shrunk_transition(counts: Tensor, strength: Tensor | None = None) -> Tensor:
     """(K, C, C) T from expected counts of (class, perceived class), shrunk to symmetric noise.
 
-    The prior of a row is Dirichlet around [1 - r, r/(C-1), ...], r the pooled rate; its strength
-    is the one of highest evidence (Dirichlet-multinomial). Where noise is symmetric that leaves
-    one number to estimate instead of C(C-1).
+    The prior of a row is Dirichlet around [1 - r, r/(C-1), ...], r the pooled rate; its
+    ``strength`` (K,) is the one of highest evidence unless given. Where noise is symmetric that
+    leaves one number to estimate instead of C(C-1).
     """
-    n_classes = counts.shape[-1]
-    total = counts.sum(dim=(1, 2)).clamp_min(1e-6)
-    kept = counts.diagonal(dim1=1, dim2=2).sum(dim=1) / total
-    kept = kept.clamp(1.0 / n_classes, 1 - 1e-4)[:, None, None]
-    eye = torch.eye(n_classes, device=counts.device, dtype=counts.dtype)
-    centre = kept * eye + (1 - kept) / (n_classes - 1) * (1 - eye)  # (K, C, C)
+    centre = _symmetric_centre(counts)
+    chosen = (prior_strength(counts) if strength is None else strength)[:, None, None]
+    return (counts + chosen * centre) / (counts.sum(dim=2)[:, :, None] + chosen)
+
+
+def prior_strength(counts: Tensor) -> Tensor:
+    """(K,) pseudo-counts a row of the highest Dirichlet-multinomial evidence for the counts."""
+    centre = _symmetric_centre(counts)
     rows = counts.sum(dim=2)  # (K, C)
     strength = torch.tensor(STRENGTHS, device=counts.device, dtype=counts.dtype)
     pseudo = strength[:, None, None, None] * centre  # (S, K, C, C)
     cells = (torch.lgamma(pseudo + counts) - torch.lgamma(pseudo)).sum(dim=(2, 3))
     whole = torch.lgamma(strength)[:, None, None] - torch.lgamma(strength[:, None, None] + rows)
     evidence = cells + whole.sum(dim=2)  # (S, K)
-    chosen = strength[evidence.argmax(dim=0)][:, None, None]  # (K, 1, 1)
-    return (counts + chosen * centre) / (rows[:, :, None] + chosen)
+    return strength[evidence.argmax(dim=0)]
+
+
+def _symmetric_centre(counts: Tensor) -> Tensor:
+    """(K, C, C) symmetric noise of the pooled rate."""
+    n_classes = counts.shape[-1]
+    total = counts.sum(dim=(1, 2)).clamp_min(1e-6)
+    kept = counts.diagonal(dim1=1, dim2=2).sum(dim=1) / total
+    kept = kept.clamp(1.0 / n_classes, 1 - 1e-4)[:, None, None]
+    eye = torch.eye(n_classes, device=counts.device, dtype=counts.dtype)
+    return kept * eye + (1 - kept) / (n_classes - 1) * (1 - eye)
 
 
 def gram_transition(
@@ -195,9 +253,3 @@ def gram_transition(
     # Symmetric noise has T T' = s^2 I + (1 - s^2)/C J, so that within - across = s^2.
     signal = float(np.sqrt(np.clip(within - across, 1e-4, 1.0)))
     return signal * np.eye(n_classes) + (1 - signal) / n_classes
-
-
-def _one_hot(labels: Tensor, n_classes: int, dtype: torch.dtype) -> Tensor:
-    """(n, C), a zero row where the label is -1."""
-    classes = torch.arange(n_classes, device=labels.device)
-    return (labels[:, None] == classes).to(dtype)

@@ -28,7 +28,7 @@ class Recipe:
     ``split_merged_at`` (fractions of the epochs) it gives empty outputs half of a merged class, if the
     judgements show one (`likewise.training.splitting`).
     ``teachers`` (exact joint only) are networks that are trained first, each from a start of
-    its own; then one more learns the classes that they find together (`likewise.methods.exact_joint`).
+    its own; then one more learns the classes that they find together (`likewise.methods.joint`).
     ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
     keeps less than half of the perceived classes.
     """
@@ -116,23 +116,23 @@ FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", ema_decay=0.98)
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
-        warmup=0.05, ema_decay=0.998, shift=2, mixup=0.5, teachers=1,
+        warmup=0.05, ema_decay=0.998, shift=2, mixup=0.5, teachers=2,
     ),
     "resnet32": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5,
-        mean_teacher_from=0.2, mean_teacher_temperature=None, teachers=1,
-        high_noise={"mean_teacher_from": 1.0, "ema_decay": 0.9995, "teachers": 2},
+        mean_teacher_from=0.2, mean_teacher_temperature=None, teachers=2,
+        high_noise={"mean_teacher_from": 1.0, "ema_decay": 0.9995},
     ),
     "vgg8": Recipe(
         epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
         warmup=0.03, ema_decay=0.9995, shift=4, flip=True, mixup=0.5,
-        teachers=1, high_noise={"teachers": 2},
+        teachers=2,
     ),
 }  # fmt: skip
 # Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing,
 # and how many teachers: by noisy judgements of other digits (benchmarks/digits_recipe.py).
-JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, teachers=1)
+JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, teachers=4)
 JOINT["resnet18"] = JOINT["resnet32"].with_(lr=0.1)
 
 

@@ -1,25 +1,31 @@
-"""The joint objective where judgements are consistent: items have perceived classes, and f says
-how likely those are.
+"""The joint objective: items have perceived classes (noisy labels), f says how likely those are.
+
+Forward-corrected cross-entropy (Patrini et al., 2017): f = g @ T is compared with what is known of
+the perceived class, a row of *evidence* for each item (see `likewise.noise.estimation`): one-hot
+where judgements are consistent, soft where they are not, zeros where nothing is known.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.noise.estimation import count_transition, held_out_transition
+from likewise.noise.estimation import (
+    TINY,
+    class_posterior,
+    count_transition,
+    evidence_costs,
+    held_out_transition,
+)
 from likewise.training.objectives.pairwise import Objective
 
 
 class ForwardCorrected(Objective):
-    """The joint objective under an exact channel: cross-entropy of f = g @ T on perceived classes.
+    """Cross-entropy of f = g @ T on evidence of perceived classes.
 
-    ``ids`` (N,) are the perceived classes of the training items (components of the "same" graph),
-    -1 where unknown; ``held_ids`` those of the held-out ones, in the same numbering. T is given,
-    or estimated along the way from held-out items: first by counting, once the network has learned
-    something, then by likelihood, as long as counting does not refute it.
+    ``evidence`` (N, C) is of the training items, ``held_evidence`` (H, C) of the held-out ones. T
+    is given, or estimated along the way from held-out items: first by counting, once the network
+    has learned something, then by likelihood, as long as counting does not refute it.
     """
 
     rows_are_items = True
@@ -27,56 +33,59 @@ class ForwardCorrected(Objective):
 
     def __init__(
         self,
-        ids: NDArray[np.integer],
-        held_ids: NDArray[np.integer],
-        n_classes: int,
+        evidence: Tensor,
+        held_evidence: Tensor,
         device: torch.device,
         transition: Tensor | None = None,
     ) -> None:
-        self.ids = torch.as_tensor(ids, dtype=torch.int64).to(device)
-        self.held_ids = torch.as_tensor(held_ids, dtype=torch.int64).to(device)
-        self.labelled = torch.nonzero(self.ids >= 0).squeeze(1)
+        self.evidence = evidence.float().to(device)
+        self.held_evidence = held_evidence.float().to(device)
+        self.labelled = torch.nonzero(self._is_trained_on()).squeeze(1)
         self.n_rows = len(self.labelled)
         self.estimating = transition is None
-        start = torch.eye(n_classes) if transition is None else transition.float()
+        start = torch.eye(evidence.shape[1]) if transition is None else transition.float()
         self.transition = start.to(device)
         self.temperature = torch.ones((), device=device)
         self.estimates = torch.zeros((), device=device)
+
+    def _is_trained_on(self) -> Tensor:
+        """(N,) items with anything to learn from: a flat row of evidence teaches nothing."""
+        return self.evidence.amax(dim=1) > self.evidence.amin(dim=1)
 
     def items_of(self, rows: Tensor) -> Tensor:
         return self.labelled[rows]
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
-        return self.cross_entropy(logits, self.ids[self.labelled[rows]])
+        return self.cross_entropy(logits, self.evidence[self.labelled[rows]])
 
     def mixed_loss(self, logits: Tensor, rows: Tensor, partners: Tensor, share: Tensor) -> Tensor:
         """Loss of mixed items: ``share`` of each row's item, the rest of its partner's."""
-        own = self.cross_entropy(logits, self.ids[self.labelled[rows]])
-        other = self.cross_entropy(logits, self.ids[self.labelled[partners]])
+        own = self.cross_entropy(logits, self.evidence[self.labelled[rows]])
+        other = self.cross_entropy(logits, self.evidence[self.labelled[partners]])
         return share * own + (1 - share) * other
 
-    def cross_entropy(self, logits: Tensor, ids: Tensor) -> Tensor:
-        """-log (g @ T)[z], forward-corrected cross-entropy, mean over items."""
+    def cross_entropy(self, logits: Tensor, evidence: Tensor) -> Tensor:
+        """-log sum_k (g @ T)_k evidence_k, mean over items."""
         log_g = logits.float().log_softmax(dim=1)
-        log_column = self.transition.clamp_min(1e-30).log().T[ids]  # (n, C): log T[c, z_i]
-        return -torch.logsumexp(log_g + log_column, dim=1).mean()
+        log_likelihood = (evidence @ self.transition.T).clamp_min(TINY).log()  # (n, C) given y
+        return -torch.logsumexp(log_g + log_likelihood, dim=1).mean()
 
     def class_posterior(self, logits: Tensor, rows: Tensor, temperature: Tensor) -> Tensor:
-        """(n, C) P(y | x, z) of a teacher's logits, sharpened: the E-step of the teacher."""
+        """(n, C) P(y | x, evidence) of a teacher's logits, sharpened: the E-step of the teacher."""
         log_g = logits.float().log_softmax(dim=1) / temperature
-        return class_posterior(log_g, self.transition, self.ids[self.labelled[rows]])
+        return class_posterior(log_g, self.transition, self.evidence[self.labelled[rows]])
 
     def score(self, logits: Tensor) -> Tensor:
-        costs = forward_costs(logits.float() / self.temperature, self.transition, self.held_ids)
-        return costs.sum() / (self.held_ids >= 0).float().sum().clamp_min(1)
+        costs = evidence_costs(logits / self.temperature, self.transition, self.held_evidence)
+        return costs.sum() / (self.held_evidence.sum(dim=1) > 0).sum().clamp_min(1)
 
     def refine(self, logits: Tensor, progress: float) -> None:
         if not self.estimating or progress < self.first_estimate:
             return
         if not self.estimates:
-            self.transition.copy_(count_transition(logits, self.held_ids))
+            self.transition.copy_(count_transition(logits, self.held_evidence))
         else:
-            transition, temperature = held_out_transition(logits, self.held_ids)
+            transition, temperature = held_out_transition(logits, self.held_evidence)
             self.transition.copy_(transition)
             self.temperature.copy_(temperature)
         self.estimates += 1
@@ -92,19 +101,24 @@ class ForwardCorrected(Objective):
 class Distillation(ForwardCorrected):
     """The M-step alone: cross-entropy of g on a posterior of the class that others have found.
 
-    ``posterior`` (N, C) is P(y | x, z) of the training items. T and the score are as ever.
+    ``posterior`` (N, C) is P(y | x, evidence) of the training items, known or not. T and the score
+    are as ever. A network that learns what others of its kind have found: self-distillation
+    (born-again networks, Furlanello et al., 2018).
     """
 
     def __init__(
         self,
-        ids: NDArray[np.integer],
-        held_ids: NDArray[np.integer],
         posterior: Tensor,
+        evidence: Tensor,
+        held_evidence: Tensor,
         device: torch.device,
         transition: Tensor | None = None,
     ) -> None:
-        super().__init__(ids, held_ids, posterior.shape[1], device, transition)
-        self.posterior = posterior.to(device)
+        self.posterior = posterior.float().to(device)
+        super().__init__(evidence, held_evidence, device, transition)
+
+    def _is_trained_on(self) -> Tensor:
+        return torch.ones(len(self.evidence), dtype=torch.bool, device=self.evidence.device)
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
         return soft_cross_entropy(logits, self.posterior[self.items_of(rows)])
@@ -112,19 +126,6 @@ class Distillation(ForwardCorrected):
     def mixed_loss(self, logits: Tensor, rows: Tensor, partners: Tensor, share: Tensor) -> Tensor:
         own, other = (self.posterior[self.items_of(r)] for r in (rows, partners))
         return soft_cross_entropy(logits, share * own + (1 - share) * other)
-
-
-def class_posterior(log_g: Tensor, transition: Tensor, ids: Tensor) -> Tensor:
-    """(n, C) P(y | x, z) from log g, up to a constant an item, and z (n,); -1 says nothing."""
-    log_column = transition.clamp_min(1e-30).log().T[ids.clamp_min(0)]  # (n, C): log T[c, z_i]
-    return (log_g + log_column * (ids >= 0)[:, None]).softmax(dim=1)
-
-
-def forward_costs(logits: Tensor, transition: Tensor, ids: Tensor) -> Tensor:
-    """(n,) -log (g @ T)[z] of each item; 0 where z is unknown (-1)."""
-    p = logits.float().softmax(dim=1) @ transition
-    likelihood = p.gather(1, ids.clamp_min(0)[:, None]).squeeze(1)
-    return -likelihood.clamp_min(1e-30).log() * (ids >= 0)
 
 
 def soft_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from likewise import SimilarityClassifier, exact_joint
 from likewise.errors import InputError
-from likewise.methods.exact_joint import costs_of, joint_program, shared_posterior
+from likewise.methods.joint import costs_of, joint_program, shared_posterior
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, last_stage
 from likewise.nn.model import logits_of

@@ -1,0 +1,52 @@
+"""A transition matrix that somebody gives, brought into the order of the learned classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment, quadratic_assignment
+from torch import Tensor
+
+RESTARTS = 20
+
+
+def align_transition(given: ArrayLike, estimate: Tensor) -> Tensor:
+    """``given`` (C, C), its classes renumbered to be as near to ``estimate`` (C, C) as can be.
+
+    Judgements say nothing of the numbers of classes, so that a T which is given knows its classes
+    by other numbers than the fit does. Rows and columns move together: a quadratic assignment
+    problem, solved by the FAQ algorithm (Vogelstein et al., 2015) from several starts.
+    """
+    theirs, ours = np.asarray(given, np.float64), estimate.cpu().double().numpy()
+    order = min(_candidates(theirs, ours), key=lambda p: np.abs(theirs[np.ix_(p, p)] - ours).sum())
+    return torch.from_numpy(theirs[np.ix_(order, order)]).to(estimate)
+
+
+def _candidates(theirs: np.ndarray, ours: np.ndarray) -> list[np.ndarray]:
+    """Orders ``p`` such that ``theirs[p][:, p]`` is near ``ours``; each one also polished."""
+    n_classes = len(ours)
+    found = [np.arange(n_classes)]
+    # Nothing to find where every order is as good: symmetric noise.
+    if np.allclose(
+        theirs, theirs[0, 0] * np.eye(n_classes) + theirs[0, 1] * (1 - np.eye(n_classes))
+    ):
+        return found
+    diagonal = np.abs(np.diag(theirs)[None] - np.diag(ours)[:, None])
+    found.append(linear_sum_assignment(diagonal)[1])
+    for seed in range(RESTARTS):
+        options = {"maximize": True, "rng": np.random.default_rng(seed), "P0": "randomized"}
+        found.append(quadratic_assignment(ours, theirs, options=options).col_ind)
+    return [
+        quadratic_assignment(
+            ours,
+            theirs,
+            method="2opt",
+            options={
+                "maximize": True,
+                "partial_guess": np.column_stack([np.arange(n_classes), order]),
+                "rng": np.random.default_rng(0),
+            },
+        ).col_ind
+        for order in found
+    ]

@@ -1,0 +1,117 @@
+"""The E-step of a joint fit: what the judgements say of each item's perceived class.
+
+Cost grows with what is uncertain. Consistent judgements are a partition: its parts *are* the
+perceived classes. Where the graph of judgements decides by itself, slips and contradictions in it
+included, no network is needed. Only what is left, sparse or very noisy, takes EM with the items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from likewise.inference.fit import JointResult, fit_joint
+from likewise.inference.graph_beliefs import graph_beliefs, thinned
+from likewise.inference.problem import has_rich_features
+from likewise.methods.problem import Problem, is_exact
+from likewise.noise.channels import Channel
+from likewise.noise.estimation import one_hot_evidence
+from likewise.training.checkpoints import Checkpoints
+from likewise.training.replay_cache import ReplayCache
+
+DECIDED = 0.95  # share of the items that the graph must decide, to do without EM
+# Noise models that two rates and a transition matrix can tell.
+PLAIN = ("auto", "judgement", "both")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was found out about the perceived classes, and how."""
+
+    rows: Tensor
+    """(N, C) likelihood of each item's judgements for each class; zeros where there are none."""
+    why: str
+    """How, in a few words."""
+    channel: Channel | None = None
+    """How an answer comes from two perceived classes; None where it is exact."""
+    transition: NDArray[np.float64] | None = None
+    """T as EM has estimated it; None where that is left to training."""
+    annotators: dict[str, list[object]] | None = None
+    """A table of people by columns, most reliable first."""
+    posterior: NDArray[np.float32] | None = None
+    """(N, C) P(y | item, judgements), where EM has found it."""
+    model: nn.Module | None = None
+    """The classifier itself, where EM ends in one that no network would improve."""
+    history: list[dict[str, object]] = field(default_factory=list)
+    """A row for each round of EM."""
+
+
+def find_evidence(
+    problem: Problem,
+    transition: NDArray[np.float64] | str | None,
+    noise: str,
+    checkpoints: Checkpoints | None = None,
+) -> Evidence:
+    """Components, else the graph alone, else EM: the first that decides."""
+    exact, why = is_exact(problem)
+    if exact and noise in ("auto", "class"):
+        ids = torch.from_numpy(problem.components).long()
+        return Evidence(one_hot_evidence(ids, problem.n_classes, torch.float32), why)
+    rng = np.random.default_rng([problem.seed, 3])
+    problem = replace(problem, pairs=thinned(problem.pairs, rng))
+    if noise in PLAIN and not _needs_people_or_features(problem):
+        found = graph_beliefs(problem.pairs.explicit(), problem.n_classes, problem.seed)
+        if found is not None and found.decided >= DECIDED:
+            a, b = found.channel.a, found.channel.b
+            told = (
+                f"{why}; the graph decides {found.decided:.0%} of the items at "
+                f"P(same | same) {a:.3f} and P(same | different) {b:.3f}"
+            )
+            return Evidence(torch.from_numpy(found.evidence), told, found.channel)
+    return _by_em(problem, transition, noise, why, checkpoints)
+
+
+def _needs_people_or_features(problem: Problem) -> bool:
+    names = problem.pairs.annotator_names
+    several = names is not None and len(names) > 1
+    return several or has_rich_features(problem.items, problem.network)
+
+
+def _by_em(
+    problem: Problem,
+    transition: NDArray[np.float64] | str | None,
+    noise: str,
+    why: str,
+    checkpoints: Checkpoints | None,
+) -> Evidence:
+    result: JointResult = fit_joint(
+        problem.items,
+        problem.pairs,
+        problem.n_classes,
+        network=problem.network,
+        noise=noise,
+        transition=transition,
+        random_state=problem.seed,
+        device=problem.device,
+        replay_cache=None if checkpoints is None else ReplayCache(checkpoints),
+    )
+    return Evidence(
+        rows=torch.from_numpy(result.judged),
+        why=f"{why}; {result.choice}",
+        channel=result.channel,
+        transition=result.transition,
+        annotators=result.annotators or None,
+        posterior=result.classes,
+        model=result.module,
+        history=[_row(row) for row in result.history],
+    )
+
+
+def _row(row: dict[str, object]) -> dict[str, object]:
+    """A round as a row of the history, without the clock: the same seed gives the same model."""
+    kept = {name: value for name, value in row.items() if name not in ("seconds", "round")}
+    return {"method": "em", "epoch": int(str(row["round"])) - 1} | kept

@@ -1,0 +1,225 @@
+"""The joint objective: one alternation for judgements of every kind.
+
+E: what is known of each item's perceived class (noisy label), from the judgement graph: components
+where judgements are consistent, the graph alone where it decides, EM with the items where it does
+not (`likewise.methods.evidence`). M: the recipe of the network in full, on that evidence and
+through T.
+
+The M-step trains *teachers*, each on all items but its fold and stopped on that fold, so that
+every item is predicted by a network that never saw its judgements (cross-fitting). T is estimated
+from those predictions of all items. A fresh *student* then learns the posterior P(y | x, evidence)
+which they have found together: self-distillation, one step of EM with a new network. It learns
+what z says given the item, where a network that is trained on z long enough learns z itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from likewise.errors import InputError
+from likewise.methods.alignment import align_transition
+from likewise.methods.evidence import Evidence, find_evidence
+from likewise.methods.problem import Problem
+from likewise.methods.result import FitResult, FloatMatrix, MethodProgram, finish
+from likewise.nn.model import logits_of
+from likewise.nn.networks import temperature_scaled
+from likewise.noise.estimation import class_posterior, held_out_transition
+from likewise.training.checkpoints import Checkpoints
+from likewise.training.objectives.forward_corrected import Distillation, ForwardCorrected
+from likewise.training.recipe import Recipe
+from likewise.training.run import TrainingRun
+
+Index = NDArray[np.integer]
+
+
+RETRAIN = 0.1  # relative change of T from what teachers were trained with, to train them anew
+
+
+@dataclass(frozen=True)
+class CrossFit:
+    """What teachers found, each about the items that it did not see."""
+
+    log_g: Tensor
+    """(N, C) log posterior of the class from the item alone, out of fold."""
+    transition: Tensor
+    """(C, C) T by those predictions of all items."""
+    teachers: list[FitResult]
+    """The networks, one for each fold."""
+    recipe: Recipe
+    """As the last of them was trained: it may have changed once the noise was known."""
+
+    def distance(self, transition: Tensor) -> float:
+        """How far T is from what the teachers were trained with, relative to it."""
+        used = np.mean([np.asarray(t.transition) for t in self.teachers], axis=0)
+        return float(np.abs(transition.double().numpy() - used).sum() / used.sum())
+
+
+def joint_program(
+    problem: Problem,
+    transition: FloatMatrix | str | None = "estimate",
+    noise: str = "auto",
+    checkpoints: Checkpoints | None = None,
+) -> MethodProgram:
+    """E, then M; T is estimated, given, or None: perceived is true."""
+    found = find_evidence(problem, transition, noise, checkpoints)
+    if transition is None:
+        transition = np.eye(problem.n_classes)
+    given = transition if isinstance(transition, np.ndarray) else None
+    if found.model is not None:
+        fitted = _as_fitted(found, problem)
+    else:
+        fitted = yield from evidence_program(problem, found.rows, given, found.transition)
+    return replace(
+        fitted,
+        choice=f"joint: {found.why}",
+        channel=found.channel,
+        annotators=found.annotators,
+        history=[*found.history, *fitted.history],
+    )
+
+
+def evidence_program(
+    problem: Problem,
+    evidence: Tensor,
+    given: FloatMatrix | None = None,
+    estimated: FloatMatrix | None = None,
+) -> MethodProgram:
+    """The M-step: train on ``evidence`` (N, C) of the perceived classes, through T.
+
+    T is ``given`` in the order of whoever gives it, or was ``estimated`` with the evidence and in
+    its order, or is estimated here.
+    """
+    if int((evidence.sum(dim=0) > 0.5).sum()) < 2:
+        raise InputError(
+            "the judgements form fewer than two groups of items judged the same, so that there "
+            "is nothing to tell apart; more judgements are needed."
+        )
+    recipe = problem.recipe_for(joint=True)
+    if recipe.teachers < 2:
+        return (yield from _one_network(problem, evidence, recipe, given, estimated))
+    fixed = None if estimated is None else torch.as_tensor(estimated, dtype=torch.float32)
+    found = yield from cross_fit(problem, evidence, recipe, fixed)
+    transition = found.transition if given is None else align_transition(given, found.transition)
+    if found.distance(transition) > RETRAIN:
+        found = yield from cross_fit(problem, evidence, recipe, transition)
+        transition = found.transition if given is None else transition
+    student = yield from distil(problem, evidence, found, transition)
+    return _with_history(student, found.teachers)
+
+
+def _one_network(
+    problem: Problem,
+    evidence: Tensor,
+    recipe: Recipe,
+    given: FloatMatrix | None,
+    estimated: FloatMatrix | None,
+) -> MethodProgram:
+    """Without teachers: T is estimated along the way, from the held-out items."""
+    train, held, _, _ = problem.parts
+    known = given if estimated is None else estimated
+    fixed = None if known is None else torch.as_tensor(known, dtype=torch.float32)
+    objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
+    run = yield _run(problem, objective, recipe, train, held, start=0)
+    return _calibrated(problem, run, held)
+
+
+def cross_fit(
+    problem: Problem, evidence: Tensor, recipe: Recipe, fixed: Tensor | None
+) -> Generator[TrainingRun, TrainingRun, CrossFit]:
+    """Teachers, each on all items but its fold; what they say of the folds; T from all of it.
+
+    With a ``fixed`` T (C, C) they are trained through it, else through what each finds on its fold.
+    """
+    folds = fold_of_items(problem, recipe.teachers)
+    log_g = torch.empty_like(evidence)
+    teachers: list[FitResult] = []
+    again = 0 if fixed is None else recipe.teachers  # other starts than the first time
+    for fold in range(recipe.teachers):
+        train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
+        run = yield _run(problem, objective, recipe, train, held, start=again + fold)
+        teachers.append(_calibrated(problem, run, held))
+        logits = logits_of(teachers[-1].model, problem.take(held), problem.device).cpu()
+        log_g[held] = logits.float().log_softmax(dim=1)
+    transition, temperature = held_out_transition(log_g, evidence)
+    log_g = (log_g / temperature).log_softmax(dim=1)
+    return CrossFit(log_g, transition, teachers, run.recipe)
+
+
+def distil(
+    problem: Problem, evidence: Tensor, found: CrossFit, transition: Tensor
+) -> Generator[TrainingRun, TrainingRun, FitResult]:
+    """A fresh network that learns the posterior which the teachers have found."""
+    train, held, _, _ = problem.parts
+    posterior = class_posterior(found.log_g, transition, evidence)
+    objective = Distillation(
+        posterior[train], evidence[train], evidence[held], problem.device, transition
+    )
+    recipe = found.recipe.with_(mean_teacher_from=None, high_noise=None, teachers=0)
+    run = yield _run(problem, objective, recipe, train, held, start=2 * len(found.teachers))
+    return replace(_calibrated(problem, run, held), posterior=posterior.numpy())
+
+
+def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
+    """EM's own classifier, where no network would improve on it."""
+    assert found.model is not None
+    evidence = [float(str(row["evidence"])) for row in found.history]
+    return FitResult(
+        method="joint",
+        model=found.model,
+        last_model=found.model,
+        transition=found.transition,
+        history=[],
+        best_epoch=int(np.argmax(evidence)),
+        score=-max(evidence) / len(problem.pairs),
+        posterior=found.posterior,
+    )
+
+
+def fold_of_items(problem: Problem, folds: int) -> Index:
+    """(N,) fold of each item, as even as can be."""
+    order = np.random.default_rng([problem.seed, 2]).permutation(len(problem.items))
+    return order % folds
+
+
+def _run(
+    problem: Problem,
+    objective: ForwardCorrected,
+    recipe: Recipe,
+    train: Index,
+    held: Index,
+    start: int,
+) -> TrainingRun:
+    model = problem.model(start)
+    model.flip_tta = recipe.flip and problem.items.ndim > 2
+    return problem.run(objective, recipe, model, start, split=(train, held))
+
+
+def _calibrated(problem: Problem, run: TrainingRun, held: Index) -> FitResult:
+    """A run's outcome. Its T was estimated together with a temperature, which the model takes
+    over (temperature scaling): mixing items leaves a network too unsure."""
+    learned = run.best.estimates["transition"].cpu().double().numpy()
+    fitted = finish(run, "joint", learned)
+    few = problem.take(held[:2])
+    calibrated = temperature_scaled(
+        fitted.model,
+        float(run.best.estimates["temperature"]),
+        lambda model: logits_of(model, few, problem.device),
+    )
+    return replace(fitted, model=calibrated)
+
+
+def _with_history(student: FitResult, teachers: list[FitResult]) -> FitResult:
+    """The student with the history of all, its own at the end."""
+    rows = [
+        row | {"method": f"teacher {number}"}
+        for number, teacher in enumerate(teachers, start=1)
+        for row in teacher.history
+    ]
+    return replace(student, history=rows + student.history)
