@@ -49,8 +49,7 @@ def test_names_of_items_survive_writing(tmp_path: Path, name: str) -> None:
 
 
 def test_csv_for_people_holds_no_formula(tmp_path: Path) -> None:
-    pairs = Pairs([0], [1], [1], ["=HYPERLINK(1)"])
-    pairs.item_ids = np.array(["@a", "b"])
+    pairs = Pairs([0], [1], [1], ["=HYPERLINK(1)"], item_ids=["@a", "b"])
     pairs.write(tmp_path / "p.csv")
     assert "'=HYPERLINK(1)" in (tmp_path / "p.csv").read_text()
     assert "'@a" in (tmp_path / "p.csv").read_text()

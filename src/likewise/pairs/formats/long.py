@@ -83,7 +83,7 @@ def assemble(
     """Judgements from columns as a file gave them: ids resolved, rows without an answer dropped."""
     left_, right_, item_ids = resolve_ids(left, right, items.ids)
     people = None if annotator is None else annotator.with_blank()
-    pairs = Pairs(
+    return Pairs(
         left_,
         right_,
         same if answered.all() else _with_gaps(same, answered),
@@ -91,9 +91,8 @@ def assemble(
         weight,
         n_items=items.count if item_ids is None else len(item_ids),
         annotator_names=None if people is None else people.names,
+        item_ids=item_ids,
     )
-    pairs.item_ids = item_ids
-    return pairs
 
 
 def parse_answer_column(column: Coded) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
