@@ -336,3 +336,54 @@ def test_the_database_of_the_labelling_page(tmp_path: Path) -> None:
     np.testing.assert_array_equal(pairs.same, [True, False])
     np.testing.assert_array_equal(pairs.annotator_names[pairs.annotator], ["ann", "bob"])
     assert (pairs.dropped, pairs.n_items) == (1, 3)
+
+
+class TestOddNames:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            '[{"left": "a\\ud800", "right": "b", "same": 1}]',
+            '[{"left": "a", "right": "b", "same": 1, "annotator": "\\udc00x"}]',
+            '{"distinct": [[{"id": "a\\ud800"}, {"id": "b"}]], "match": []}',
+        ],
+    )
+    def test_half_a_character(self, tmp_path: Path, content: str) -> None:
+        path = write(tmp_path / "p.json", content)
+        with pytest.raises(InputError, match=r"p\.json cannot hold half a character"):
+            read_pairs(path)
+
+    @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+    def test_half_a_character_is_not_written(self, tmp_path: Path, suffix: str) -> None:
+        for pairs in (
+            Pairs([0], [1], [1], ["ann\ud800"]),
+            Pairs([0], [1], [1], item_ids=["a", "\udc00"]),
+        ):
+            with pytest.raises(InputError, match="cannot hold half a character"):
+                pairs.write(tmp_path / f"p{suffix}")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_doubled_column(self, tmp_path: Path) -> None:
+        names = ["left", "right", "same", "left"]
+        pq.write_table(pa.table([pa.array([k]) for k in (0, 1, 1, 2)], names), tmp_path / "p.pq")
+        with pytest.raises(InputError, match=r"p\.pq has several columns named left; rename all"):
+            read_pairs(tmp_path / "p.pq")
+        pq.write_table(pa.table([pa.array([0]), pa.array([1])], ["a", "a"]), tmp_path / "l.pq")
+        with pytest.raises(InputError, match=r"l\.pq has several columns named a"):
+            read_links(must=tmp_path / "l.pq")
+
+    def test_a_file_name_that_is_too_long(self, tmp_path: Path) -> None:
+        path = tmp_path / f"{'x' * 300}.csv"
+        message = r"the file x{40}\.\.\. cannot be used: its name is longer than the system allows"
+        with pytest.raises(InputError, match=message):
+            read_pairs(path)
+        with pytest.raises(InputError, match=message):
+            read_links(must=path)
+        with pytest.raises(InputError, match=message):
+            Pairs([0], [1], [1]).write(path)
+
+    def test_names_of_people_and_items_may_be_long(self, tmp_path: Path) -> None:
+        pairs = Pairs([0], [1], [1], ["a" * 300], item_ids=["i" * 300, "j" * 300])
+        pairs.write(tmp_path / "p.csv")
+        back = read_pairs(tmp_path / "p.csv")
+        assert back.annotator_names.tolist() == ["a" * 300]
+        assert back.item_ids.tolist() == ["i" * 300, "j" * 300]

@@ -317,9 +317,8 @@ def test_names_of_items_follow_a_subset() -> None:
     np.testing.assert_array_equal(Pairs.concatenate([pairs, other]).item_ids, ["a", "b", "c"])
     with pytest.raises(InputError, match="name different items"):
         Pairs.concatenate([pairs, other.with_item_ids(["a", "c", "b"])])
-    larger = Pairs([0], [4], [1])
-    joined = Pairs.concatenate([pairs, larger])
-    np.testing.assert_array_equal(joined.item_ids, ["a", "b", "c", "", ""])
+    with pytest.raises(InputError, match="name different items"):
+        Pairs.concatenate([pairs, Pairs([0], [4], [1])])
     np.testing.assert_array_equal(pairs.about(4).item_ids, ["a", "b", "c", ""])
     complete = Pairs.from_labels([0, 1, 0]).with_item_ids(["a", "b", "c"])
     assert complete.is_complete

@@ -25,15 +25,14 @@ def join(parts: Sequence[Pairs]) -> Pairs:
     there = {
         name for part in listed for name, column in part.columns().items() if column is not None
     }
-    n_items = max(part.n_items for part in listed)
     return listed[0]._like(
         {
             name: np.concatenate([table[name] for table in tables]) if name in there else None
             for name in COLUMNS
         },
-        n_items=n_items,
+        n_items=max(part.n_items for part in listed),
         annotator_names=names,
-        item_ids=_join_item_ids(listed, n_items),
+        item_ids=_join_item_ids(listed),
         dropped=sum(part.dropped for part in listed),
         shortened=sum(part.shortened for part in listed),
     )
@@ -60,13 +59,14 @@ def _join_names(parts: Sequence[Pairs]) -> NDArray[np.str_] | None:
     return np.unique(np.concatenate(named))
 
 
-def _join_item_ids(parts: Sequence[Pairs], n_items: int) -> NDArray[np.str_] | None:
+def _join_item_ids(parts: Sequence[Pairs]) -> NDArray[np.str_] | None:
     ids = [part.item_ids for part in parts if part.item_ids is not None]
-    if any(not np.array_equal(ids[0], other) for other in ids[1:]):
+    if not ids:
+        return None
+    other = any(not np.array_equal(ids[0], names) for names in ids[1:])
+    if other or any(part.n_items > len(ids[0]) for part in parts):
         raise InputError(
             "the judgements name different items, so their indices do not agree; read every file "
             "with the same item_ids=."
         )
-    if not ids:
-        return None
-    return np.concatenate([ids[0], np.full(n_items - len(ids[0]), "", ids[0].dtype)])
+    return ids[0]

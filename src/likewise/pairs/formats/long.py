@@ -141,7 +141,7 @@ def read_columns(
     ``ids`` are arrays if all of them hold plain whole numbers and the ``items`` have no names of
     their own, otherwise `Coded`: "007" must stay "007", in each column.
     """
-    _refuse_doubled(table, [*numbers, *text, *ids])
+    refuse_doubled(table, [*numbers, *text, *ids])
     if ids and (items is None or items.ids is None):
         # Nothing is guessed from single columns of a CSV: they come as text, to be looked at.
         as_text = [*text, *ids] if isinstance(table, CsvTable) else text
@@ -154,12 +154,15 @@ def read_columns(
 
 
 def _read_all(table: Table, builders: dict[str, Builder], text: Sequence[str]) -> Columns:
-    with arrow_errors(table.path), _whole_characters(table.path):
-        for batch in table.batches(list(builders), text):
-            _refuse_nested(table, batch)
-            for name, builder in builders.items():
-                builder.append(batch.column(name))
-        return {name: builder.finish() for name, builder in builders.items()}
+    try:
+        with arrow_errors(table.path):
+            for batch in table.batches(list(builders), text):
+                _refuse_nested(table, batch)
+                for name, builder in builders.items():
+                    builder.append(batch.column(name))
+            return {name: builder.finish() for name, builder in builders.items()}
+    except UnicodeEncodeError as error:
+        raise half_a_character(table.path) from error
 
 
 def _builders(numbers: Sequence[str], text: Sequence[str]) -> dict[str, Builder]:
@@ -220,7 +223,8 @@ def _refuse_nested(table: Table, batch: pa.RecordBatch) -> None:
             )
 
 
-def _refuse_doubled(table: Table, names: Sequence[str]) -> None:
+def refuse_doubled(table: Table, names: Sequence[str]) -> None:
+    """Refuse a file in which one of these names stands over two columns."""
     if doubled := [name for name in names if table.columns.count(name) > 1]:
         raise InputError(
             f"{table.path.name} has several columns named {doubled[0]}; rename all but one."
@@ -238,13 +242,9 @@ def _refuse_other_number(names: NDArray[np.str_] | None, items: Items) -> None:
     )
 
 
-@contextmanager
-def _whole_characters(path: Path) -> Iterator[None]:
-    """Half a character, as JSON can hold it, as one sentence of ours."""
-    try:
-        yield
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"{path.name} holds half a character (a lone surrogate, {error.object[error.start]!a}) "
-            "in an id, an answer or a name; write it anew in UTF-8."
-        ) from error
+def half_a_character(path: Path) -> InputError:
+    """What to say of text that JSON and Python can hold, but UTF-8 cannot."""
+    return InputError(
+        f"{path.name} cannot hold half a character (a lone surrogate) in an id, an answer or a "
+        "name; mend the text that has it."
+    )
