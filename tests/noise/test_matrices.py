@@ -186,7 +186,8 @@ def test_the_perfect_channel_and_its_opposite():
 
 
 def test_flipping_keeps_everything_but_the_answers():
-    pairs = Pairs([0, 1], [1, 2], [1, 0], ["ann", "bob"], [1.0, 0.5], n_items=7)
+    ids = [f"item {k}" for k in range(7)]
+    pairs = Pairs([0, 1], [1, 2], [1, 0], ["ann", "bob"], [1.0, 0.5], n_items=7, item_ids=ids)
     flipped = flip_judgements(pairs, 0.5, 0.5, 3)
     np.testing.assert_array_equal(flipped.left, pairs.left)
     np.testing.assert_array_equal(flipped.right, pairs.right)
@@ -194,6 +195,7 @@ def test_flipping_keeps_everything_but_the_answers():
     np.testing.assert_array_equal(flipped.annotator_names, ["ann", "bob"])
     np.testing.assert_array_equal(flipped.weight, pairs.weight)
     assert flipped.n_items == 7
+    np.testing.assert_array_equal(flipped.item_ids, ids)
     np.testing.assert_array_equal(pairs.same, [True, False])
     bare = flip_judgements(Pairs([0, 1], [1, 2], [1, 0]), 0.5, 0.5, 3)
     assert bare.annotator is None

@@ -49,8 +49,7 @@ def test_names_of_items_survive_writing(tmp_path: Path, name: str) -> None:
 
 
 def test_csv_for_people_holds_no_formula(tmp_path: Path) -> None:
-    pairs = Pairs([0], [1], [1], ["=HYPERLINK(1)"])
-    pairs.item_ids = np.array(["@a", "b"])
+    pairs = Pairs([0], [1], [1], ["=HYPERLINK(1)"], item_ids=["@a", "b"])
     pairs.write(tmp_path / "p.csv")
     assert "'=HYPERLINK(1)" in (tmp_path / "p.csv").read_text()
     assert "'@a" in (tmp_path / "p.csv").read_text()
@@ -150,46 +149,6 @@ def test_ids_may_turn_to_text_after_the_first_block(
     assert pairs.item_ids[pairs.right[-1]] == "b59"
 
 
-class TestMatchingItems:
-    ITEMS = ("pets/cat.jpg", "pets/dog.png", "wild/wolf.jpg")
-
-    @pytest.mark.parametrize("cat", ["pets/cat.jpg", "cat.jpg", "cat", "C:\\mine\\cat.jpg"])
-    def test_by_name_with_or_without_extension(self, tmp_path: Path, cat: str) -> None:
-        path = write(tmp_path / "p.csv", f"left,right,same\nwolf,{cat},1\n")
-        pairs = read_pairs(path, item_ids=self.ITEMS)
-        assert (pairs.left[0], pairs.right[0], pairs.n_items) == (2, 0, 3)
-
-    def test_positions_where_names_do_not_match(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.csv", "left,right,same\n2,1,1\n")
-        pairs = read_pairs(path, item_ids=self.ITEMS)
-        assert (pairs.left[0], pairs.right[0]) == (2, 1)
-
-    def test_leading_zeros_are_part_of_a_name(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.csv", "left,right,same\n007,1,1\n")
-        pairs = read_pairs(path, item_ids=["1", "007"])
-        assert (pairs.left[0], pairs.right[0]) == (1, 0)
-
-    def test_number_ids(self, tmp_path: Path) -> None:
-        pq.write_table(pa.table({"left": [70], "right": [50], "same": [1]}), tmp_path / "p.parquet")
-        pairs = read_pairs(tmp_path / "p.parquet", item_ids=np.array([50, 60, 70]))
-        assert (pairs.left[0], pairs.right[0], pairs.n_items) == (2, 0, 3)
-
-    def test_an_ambiguous_short_name_is_none(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.csv", "left,right,same\ncat,b/cat.jpg,1\n")
-        with pytest.raises(InputError, match=r"p\.csv, line 2: left is 'cat', which is none of"):
-            read_pairs(path, item_ids=["a/cat.jpg", "b/cat.jpg"])
-
-    def test_the_first_unknown_name_is_told_with_its_line(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.csv", "left,right,same\ncat,dog,1\n\ndog,eel,0\nfox,cat,0\n")
-        with pytest.raises(InputError, match=r"p\.csv, line 4: right is 'eel'.* 3 items"):
-            read_pairs(path, item_ids=self.ITEMS)
-
-    def test_repeated_item_ids(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "p.csv", "left,right,same\na,b,1\n")
-        with pytest.raises(InputError, match="item_ids must be distinct, but 'a'"):
-            read_pairs(path, item_ids=["a", "b", "a"])
-
-
 BAD_ROWS = [
     ("0,1,perhaps", r"p\.csv, line 5: same is 'perhaps', which is none of 1/0"),
     ("0,,1", r"p\.csv, line 5: right is blank"),
@@ -197,7 +156,7 @@ BAD_ROWS = [
     ("0,-4,1", r"p\.csv, line 5: right is -4, but item indices start at 0"),
     ("0,9,1", r"p\.csv, line 5: right is 9, but there are only 4 items \(0 to 3\)"),
     ("0,1x,1", r"p\.csv, line 5: right is '1x', not a whole number like the others"),
-    ("0,1.5,1", r"p\.csv, line 5: right is 1\.5, which is not the index of an item"),
+    ("0,1.5,1", r"p\.csv, line 5: right is '1\.5', not a whole number like the others"),
     ("0,1,-1", r"p\.csv, line 4: same is 0 while other answers are -1"),
 ]
 
@@ -377,3 +336,54 @@ def test_the_database_of_the_labelling_page(tmp_path: Path) -> None:
     np.testing.assert_array_equal(pairs.same, [True, False])
     np.testing.assert_array_equal(pairs.annotator_names[pairs.annotator], ["ann", "bob"])
     assert (pairs.dropped, pairs.n_items) == (1, 3)
+
+
+class TestOddNames:
+    @pytest.mark.parametrize(
+        "content",
+        [
+            '[{"left": "a\\ud800", "right": "b", "same": 1}]',
+            '[{"left": "a", "right": "b", "same": 1, "annotator": "\\udc00x"}]',
+            '{"distinct": [[{"id": "a\\ud800"}, {"id": "b"}]], "match": []}',
+        ],
+    )
+    def test_half_a_character(self, tmp_path: Path, content: str) -> None:
+        path = write(tmp_path / "p.json", content)
+        with pytest.raises(InputError, match=r"p\.json cannot hold half a character"):
+            read_pairs(path)
+
+    @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+    def test_half_a_character_is_not_written(self, tmp_path: Path, suffix: str) -> None:
+        for pairs in (
+            Pairs([0], [1], [1], ["ann\ud800"]),
+            Pairs([0], [1], [1], item_ids=["a", "\udc00"]),
+        ):
+            with pytest.raises(InputError, match="cannot hold half a character"):
+                pairs.write(tmp_path / f"p{suffix}")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_doubled_column(self, tmp_path: Path) -> None:
+        names = ["left", "right", "same", "left"]
+        pq.write_table(pa.table([pa.array([k]) for k in (0, 1, 1, 2)], names), tmp_path / "p.pq")
+        with pytest.raises(InputError, match=r"p\.pq has several columns named left; rename all"):
+            read_pairs(tmp_path / "p.pq")
+        pq.write_table(pa.table([pa.array([0]), pa.array([1])], ["a", "a"]), tmp_path / "l.pq")
+        with pytest.raises(InputError, match=r"l\.pq has several columns named a"):
+            read_links(must=tmp_path / "l.pq")
+
+    def test_a_file_name_that_is_too_long(self, tmp_path: Path) -> None:
+        path = tmp_path / f"{'x' * 300}.csv"
+        message = r"the file x{40}\.\.\. cannot be used: its name is longer than the system allows"
+        with pytest.raises(InputError, match=message):
+            read_pairs(path)
+        with pytest.raises(InputError, match=message):
+            read_links(must=path)
+        with pytest.raises(InputError, match=message):
+            Pairs([0], [1], [1]).write(path)
+
+    def test_names_of_people_and_items_may_be_long(self, tmp_path: Path) -> None:
+        pairs = Pairs([0], [1], [1], ["a" * 300], item_ids=["i" * 300, "j" * 300])
+        pairs.write(tmp_path / "p.csv")
+        back = read_pairs(tmp_path / "p.csv")
+        assert back.annotator_names.tolist() == ["a" * 300]
+        assert back.item_ids.tolist() == ["i" * 300, "j" * 300]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.errors import InputError, RowError
+from likewise.inference.graph import Graph
 from likewise.pairs import Pairs, as_pairs
 from likewise.pairs.complete import CompletePairs
 from likewise.pairs.sampling import random_pairs, unordered_pair
+from likewise.pairs.table import COLUMNS
 
 N_ITEMS = 12
 
@@ -36,7 +39,12 @@ def judgements(draw: st.DrawFn) -> Pairs:
     people = draw(st.none() | st.lists(st.sampled_from("abc"), min_size=count, max_size=count))
     weight = draw(st.none() | st.lists(st.floats(0, 5), min_size=count, max_size=count))
     return Pairs(
-        left, right, same.astype(bool), people if people else None, weight, n_items=N_ITEMS
+        left,
+        right,
+        same.astype(bool),
+        people if people else None,
+        weight if weight and np.any(np.float32(weight)) else None,
+        n_items=N_ITEMS,
     )
 
 
@@ -302,15 +310,76 @@ def test_a_list_of_billions_is_refused() -> None:
 
 
 def test_names_of_items_follow_a_subset() -> None:
-    pairs = Pairs(**GOOD)
-    pairs.item_ids = np.array(["a", "b", "c"])
+    pairs = Pairs(**GOOD, item_ids=["a", "b", "c"])
     np.testing.assert_array_equal(pairs.subset([2, 1]).item_ids, ["c", "b"])
     np.testing.assert_array_equal(pairs.select([0]).item_ids, ["a", "b", "c"])
     other = Pairs(**GOOD)
     np.testing.assert_array_equal(Pairs.concatenate([pairs, other]).item_ids, ["a", "b", "c"])
-    other.item_ids = np.array(["a", "c", "b"])
     with pytest.raises(InputError, match="name different items"):
-        Pairs.concatenate([pairs, other])
+        Pairs.concatenate([pairs, other.with_item_ids(["a", "c", "b"])])
+    with pytest.raises(InputError, match="name different items"):
+        Pairs.concatenate([pairs, Pairs([0], [4], [1])])
+    np.testing.assert_array_equal(pairs.about(4).item_ids, ["a", "b", "c", ""])
+    complete = Pairs.from_labels([0, 1, 0]).with_item_ids(["a", "b", "c"])
+    assert complete.is_complete
+    np.testing.assert_array_equal(complete.subset([2, 0]).item_ids, ["c", "a"])
+    np.testing.assert_array_equal(complete.explicit().item_ids, ["a", "b", "c"])
+    with pytest.raises(InputError, match=r"item_ids must be 3 names, one per item, .*\(2,\)"):
+        Pairs(**GOOD, n_items=3, item_ids=["a", "b"])
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, "n_items", "item_ids", "annotator_names", "dropped"])
+def test_judgements_cannot_be_changed(name: str) -> None:
+    given = GOOD | {"annotator": ["x", "y"], "weight": [1, 2], "item_ids": ["a", "b", "c"]}
+    made = Pairs(**given)
+    again = pickle.loads(pickle.dumps(made))
+    complete = Pairs.from_labels([0, 1, 0])
+    for pairs in (made, made.subset([0, 1]), made.select([1]), again, complete.explicit()):
+        with pytest.raises(AttributeError):
+            setattr(pairs, name, None)
+        column = getattr(pairs, name)
+        assert not isinstance(column, np.ndarray) or not column.flags.writeable
+    assert rows(again) == rows(made)
+    with pytest.raises(AttributeError):
+        setattr(complete, name, None)
+
+
+def test_columns_are_neither_copied_nor_locked_for_their_owner() -> None:
+    left, right = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
+    same, weight = np.array([True, False]), np.array([1, 2], np.float32)
+    pairs = Pairs(left, right, same, None, weight)
+    for name, mine in (("left", left), ("right", right), ("same", same), ("weight", weight)):
+        assert np.shares_memory(getattr(pairs, name), mine)
+        assert mine.flags.writeable
+    graph = pairs.graph
+    assert np.shares_memory(graph.left, left)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # torch warns of memory that it may not write to
+        tensors = Graph.from_pairs(pairs)
+    assert tensors.left.data_ptr() == left.ctypes.data
+
+
+def test_columns_are_listed_once() -> None:
+    pairs = Pairs(**GOOD, weight=[1, 2])
+    assert tuple(pairs.columns()) == COLUMNS == ("left", "right", "same", "annotator", "weight")
+    assert [name for name, column in pairs.columns().items() if column is None] == ["annotator"]
+
+
+def test_weights_of_nothing_but_0_are_refused() -> None:
+    with pytest.raises(InputError, match="every judgement has weight 0, so that none of them"):
+        Pairs(**GOOD, weight=[0, 0])
+    with pytest.raises(InputError, match="every judgement has weight 0"):
+        Pairs([0, 1], [1, 2], [1, ""], weight=[0, 1])  # the other has no answer
+    assert len(Pairs([], [], [], weight=[])) == 0
+
+
+def test_other_answers_to_the_same_questions() -> None:
+    pairs = Pairs(**GOOD, annotator=["x", "y"], item_ids=["a", "b", "c"])
+    turned = pairs.with_answers(~pairs.same)
+    np.testing.assert_array_equal(turned.same, [False, True])
+    np.testing.assert_array_equal(turned.item_ids, pairs.item_ids)
+    with pytest.raises(InputError, match="2 judgements, but 3 answers"):
+        pairs.with_answers(np.ones(3, bool))
 
 
 def test_nothing_to_concatenate() -> None:

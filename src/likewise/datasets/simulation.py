@@ -107,8 +107,7 @@ def simulate_labels(
 ) -> Pairs:
     """A new folder with judgements about items whose classes a file (CSV, .npy) tells."""
     ids, classes = read_label_file(labels)
-    pairs = simulate(classes, how, rng).explicit()
-    pairs.item_ids = ids
+    pairs = simulate(classes, how, rng).explicit().with_item_ids(ids)
     with new_folder(Path(folder)) as temporary:
         pairs.write(temporary / "pairs.csv")
     return pairs

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.noise.channels import Channel
 from likewise.pairs import Pairs
+from likewise.pairs.columns import for_torch
 from likewise.pairs.edges import chunks
 from likewise.pairs.graph import JudgementGraph
 
@@ -22,30 +24,36 @@ MAX_CACHED_FLOATS = 60_000_000
 
 @dataclass(frozen=True)
 class Graph:
-    """``left``, ``right``, ``same`` (M,); ``annotator`` codes and ``weight`` (M,) or None."""
+    """Judgements (M,) between ``n_items`` items."""
 
     left: Tensor
+    """(M,) index of one item of each judgement."""
     right: Tensor
+    """(M,) index of the other."""
     same: Tensor
+    """(M,) the answers."""
     n_items: int
+    """Items there are, judged or not."""
     annotator: Tensor | None = None
+    """(M,) code of whoever gave each judgement, None where nobody says."""
     weight: Tensor | None = None
+    """(M,) how much each judgement counts; None is 1 for all."""
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, device: torch.device | str = "cpu") -> Graph:
         """The judgements of ``pairs``; on the CPU they share its memory."""
         listed = pairs.explicit()
 
-        def tensor(values: np.ndarray | None) -> Tensor | None:
-            return None if values is None else torch.from_numpy(values).to(device)
+        def tensor(column: NDArray[np.generic]) -> Tensor:
+            return torch.from_numpy(for_torch(column)).to(device)
 
         return cls(
-            torch.from_numpy(listed.left).to(device),
-            torch.from_numpy(listed.right).to(device),
-            torch.from_numpy(listed.same).to(device),
-            listed.n_items,
-            tensor(listed.annotator),
-            tensor(listed.weight),
+            left=tensor(listed.left),
+            right=tensor(listed.right),
+            same=tensor(listed.same),
+            n_items=listed.n_items,
+            annotator=None if listed.annotator is None else tensor(listed.annotator),
+            weight=None if listed.weight is None else tensor(listed.weight),
         )
 
     def __len__(self) -> int:

@@ -92,7 +92,7 @@ class _LabelFile:
             raise InputError(f"{self.path.name} names no items.")
         with rows_located(self._table):
             try:
-                positions, _, _ = resolve_ids(self.ids, self.ids, items.names)
+                positions = resolve_ids(self.ids, self.ids, items.names).left
             except RowError as error:  # which speaks of judgements, the usual reason to look up
                 problem = error.problem.replace("left", self._item or "item", 1)
                 raise RowError(error.row, problem) from None

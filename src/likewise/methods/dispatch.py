@@ -102,7 +102,7 @@ def identity(problem: Problem) -> dict[str, Any]:
     columns: tuple[NDArray[Any] | None, ...] = (
         (pairs.components(),)
         if pairs.is_complete
-        else (pairs.left, pairs.right, pairs.same, pairs.annotator, pairs.weight)
+        else tuple(pairs.columns().values())
     )
     return {
         "items' digest": digest_of(problem.items),

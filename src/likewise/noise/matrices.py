@@ -93,16 +93,7 @@ def flip_judgements(
     listed = pairs.explicit()
     rng = np.random.default_rng(random_state)
     chance = np.where(listed.same, same_given_same, same_given_different)
-    answers = rng.random(len(listed)) < chance
-    return Pairs(
-        listed.left,
-        listed.right,
-        answers,
-        listed.annotator,
-        listed.weight,
-        n_items=listed.n_items,
-        annotator_names=listed.annotator_names,
-    )
+    return listed.with_answers(rng.random(len(listed)) < chance)
 
 
 def _check_noise(n_classes: int, rate: float) -> None:

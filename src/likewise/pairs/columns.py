@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from likewise.errors import InputError, RowError
 
 IndexArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
+Column = NDArray[Any]
+"""One value a judgement (M,), of a type that only the column's name tells."""
 
 # Past this an "index" is an id of some other kind; taking it for a position would ask for memory
 # for billions of items that do not exist.
@@ -101,12 +104,81 @@ def as_weights(weight: ArrayLike) -> NDArray[np.float32]:
     return array
 
 
-def check_lengths(**columns: NDArray[Any] | None) -> None:
+def as_item_ids(item_ids: ArrayLike, n_items: int | None) -> NDArray[np.str_]:
+    """The items' own names (N,)."""
+    names = np.asarray(item_ids).astype(np.str_, copy=False)
+    if names.ndim != 1 or (n_items is not None and len(names) != n_items):
+        expected = "one name per item" if n_items is None else f"{n_items} names, one per item"
+        raise InputError(f"item_ids must be {expected}, but has shape {names.shape}.")
+    return names
+
+
+def check_lengths(columns: Mapping[str, Column | None]) -> None:
     """Refuse columns of unequal length; None is a column that is not there."""
     lengths = {name: len(column) for name, column in columns.items() if column is not None}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise InputError(f"the columns of a judgement must be equally long, but have {found}.")
+
+
+def refuse_no_weight(weight: NDArray[np.float32] | None) -> None:
+    """Refuse judgements of which none counts."""
+    if weight is not None and len(weight) and not weight.any():
+        raise InputError(
+            "every judgement has weight 0, so that none of them counts; give some a weight above "
+            "0, or leave the weights out."
+        )
+
+
+def refuse_self_pairs(left: IndexArray, right: IndexArray, answered: BoolArray) -> None:
+    """Refuse an item that is compared with itself."""
+    loop = (left == right) & answered
+    if loop.any():
+        m = int(np.argmax(loop))
+        raise RowError(
+            m,
+            f"item {left[m]} is compared with itself; remove such rows "
+            f"({int(np.count_nonzero(loop))} of {len(left)}).",
+        )
+
+
+def check_chosen(items: ArrayLike, n_items: int) -> IndexArray:
+    """Some of ``n_items`` items, given as distinct indices or as a mask (N,), as indices."""
+    chosen = np.asarray(items)
+    if chosen.dtype == bool:
+        if len(chosen) != n_items:
+            raise InputError(f"a mask of items must have {n_items} entries, but has {len(chosen)}.")
+        return np.flatnonzero(chosen)
+    if chosen.size == 0:
+        return chosen.astype(np.int64)
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
+        raise InputError("items must be a list of indices, or a mask with an entry per item.")
+    if chosen.min() < 0 or chosen.max() >= n_items:
+        raise InputError(f"items must be indices below {n_items}.")
+    if np.bincount(chosen).max() > 1:
+        raise InputError("items must not name an item twice.")
+    return chosen
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """The same memory, which cannot be written to through what is returned."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def for_torch(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only column as `torch.from_numpy` takes it without a warning: the same memory.
+
+    Only where that was read-only from the first (a memory map), a copy. Tensors of it are inputs:
+    nothing writes to them.
+    """
+    view = array.view()
+    try:
+        view.flags.writeable = True
+    except ValueError:
+        return array.copy()
+    return view
 
 
 def _from_objects(array: NDArray[Any]) -> NDArray[Any]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
+from likewise.pairs.columns import BoolArray, IndexArray, as_item_ids, check_chosen
 from likewise.pairs.container import Pairs
-
-IndexArray = NDArray[np.integer[Any]]
-BoolArray = NDArray[np.bool_]
 
 # A complete set is turned into a list only up to this many judgements (about half a GB).
 MAX_EXPLICIT = 60_000_000
@@ -24,14 +20,17 @@ class CompletePairs(Pairs):
     is left of the labels.
     """
 
-    def __init__(self, labels: ArrayLike) -> None:
+    _ids: NDArray[np.int32]
+    """(N,) the perceived class of each item."""
+
+    def __init__(self, labels: ArrayLike, item_ids: ArrayLike | None = None) -> None:
         _, first, ids = np.unique(np.asarray(labels), return_index=True, return_inverse=True)
         order = np.empty(len(first), np.int32)
         order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-        self._ids: NDArray[np.int32] = order[ids]
-        self.n_items = len(self._ids)
-        self.dropped = self.shortened = 0
-        self.annotator = self.annotator_names = self.weight = self.item_ids = None
+        names = None if item_ids is None else as_item_ids(item_ids, len(ids))
+        about = {"n_items": len(ids), "annotator_names": None, "item_ids": names}
+        self._set({"_ids": order[ids], "annotator": None, "weight": None, **about})
+        self._set({"dropped": 0, "shortened": 0})
 
     @property
     def left(self) -> IndexArray:
@@ -64,7 +63,10 @@ class CompletePairs(Pairs):
         return True
 
     def subset(self, items: ArrayLike) -> Pairs:
-        return CompletePairs(self._ids[self._check_items(items)])
+        chosen = check_chosen(items, self.n_items)
+        return CompletePairs(
+            self._ids[chosen], None if self.item_ids is None else self.item_ids[chosen]
+        )
 
     def select(self, mask: ArrayLike) -> Pairs:
         return self.explicit().select(mask)
@@ -79,4 +81,8 @@ class CompletePairs(Pairs):
         items = np.arange(n, dtype=np.int32)
         left = np.repeat(items, n - 1 - items)
         right = np.concatenate([items[i + 1 :] for i in range(n)]) if n else items
-        return Pairs(left, right, self._ids[left] == self._ids[right], n_items=n)
+        same = self._ids[left] == self._ids[right]
+        return Pairs(left, right, same, n_items=n, item_ids=self.item_ids)
+
+    def with_item_ids(self, item_ids: ArrayLike | None) -> Pairs:
+        return CompletePairs(self._ids, item_ids)

@@ -7,35 +7,46 @@ items, never as a list: all pairs of 60,000 items are 1.8 billion.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from likewise.errors import InputError, RowError
+from likewise.errors import InputError
 from likewise.pairs.answers import parse_answers
 from likewise.pairs.columns import (
+    BoolArray,
+    Column,
+    IndexArray,
     annotator_codes,
     as_indices,
+    as_item_ids,
     as_weights,
+    check_chosen,
     check_lengths,
     check_range,
     index_dtype,
+    refuse_no_weight,
+    refuse_self_pairs,
 )
 from likewise.pairs.graph import JudgementGraph
 from likewise.pairs.sampling import random_pairs
+from likewise.pairs.table import JudgementTable, taken
 
 if TYPE_CHECKING:
     from likewise.pairs.description import Description
 
-IndexArray = NDArray[np.integer[Any]]
-BoolArray = NDArray[np.bool_]
 
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Pairs(JudgementTable):
+    """Same-or-different judgements about items, validated once and never changed after.
 
-class Pairs:
-    """Same-or-different judgements about items, validated once.
+    The arrays are read-only views of what was handed in, where that had the right type: a hundred
+    million judgements are not copied.
 
     Parameters
     ----------
@@ -47,17 +58,25 @@ class Pairs:
     annotator : (M,), optional
         Who gave each judgement: any names, or codes into ``annotator_names`` where that is given.
     weight : (M,) non-negative numbers, optional
-        How much each judgement counts; 0 drops it from every loss.
+        How much each judgement counts; one of weight 0 is no judgement (`likewise.pairs.graph`).
     n_items : int, optional
-        The number of items; by default one more than the largest index.
+        The number of items; by default as many as ``item_ids``, or one more than the largest index.
     annotator_names : (A,) strings, optional
         The names behind annotator codes.
-
-    Attributes
-    ----------
-    item_ids : (N,) strings or None
-        The items' own names, where the judgements were read from a file that uses names.
+    item_ids : (N,) strings, optional
+        The items' own names.
     """
+
+    n_items: int
+    """Items there are, judged or not."""
+    annotator_names: NDArray[np.str_] | None
+    """(A,) the names behind ``annotator``."""
+    item_ids: NDArray[np.str_] | None
+    """(N,) the items' own names, where they are known; "" for one that came without."""
+    dropped: int
+    """Rows without an answer that were left out."""
+    shortened: int
+    """Ids of a file that were matched to an item's by a shorter form."""
 
     def __init__(
         self,
@@ -69,29 +88,32 @@ class Pairs:
         *,
         n_items: int | None = None,
         annotator_names: ArrayLike | None = None,
+        item_ids: ArrayLike | None = None,
     ) -> None:
-        left_, right_ = as_indices(left, "left"), as_indices(right, "right")
         answer, answered = parse_answers(same)
         codes, names = annotator_codes(annotator, annotator_names)
-        weight_ = None if weight is None else as_weights(weight)
-        check_lengths(left=left_, right=right_, same=answer, annotator=codes, weight=weight_)
-        self.n_items = check_range(left_, right_, n_items)
-        _refuse_self_pairs(left_, right_, answered)
-
-        self.shortened = 0
-        self.dropped = int(len(answer) - np.count_nonzero(answered))
-        if self.dropped:
-            left_, right_, answer = left_[answered], right_[answered], answer[answered]
-            codes = None if codes is None else codes[answered]
-            weight_ = None if weight_ is None else weight_[answered]
-        dtype = index_dtype(self.n_items)
-        self._left: IndexArray = left_.astype(dtype, copy=False)
-        self._right: IndexArray = right_.astype(dtype, copy=False)
-        self._same: BoolArray = answer
-        self.annotator: NDArray[np.int32] | None = codes
-        self.annotator_names: NDArray[np.str_] | None = names
-        self.weight: NDArray[np.float32] | None = weight_
-        self.item_ids: NDArray[np.str_] | None = None
+        ids = None if item_ids is None else as_item_ids(item_ids, n_items)
+        left_, right_ = as_indices(left, "left"), as_indices(right, "right")
+        given: dict[str, Column | None] = {
+            "left": left_,
+            "right": right_,
+            "same": answer,
+            "annotator": codes,
+            "weight": None if weight is None else as_weights(weight),
+        }
+        check_lengths(given)
+        count = check_range(left_, right_, n_items if ids is None else len(ids))
+        refuse_self_pairs(left_, right_, answered)
+        dropped = int(len(answer) - np.count_nonzero(answered))
+        narrow = index_dtype(count)
+        given |= {
+            "left": left_.astype(narrow, copy=False),
+            "right": right_.astype(narrow, copy=False),
+        }
+        columns = taken(given, answered) if dropped else given
+        refuse_no_weight(columns["weight"])
+        about = {"n_items": count, "annotator_names": names, "item_ids": ids}
+        self._set(columns | about | {"dropped": dropped, "shortened": 0})
 
     # -- making them ---------------------------------------------------------------------------
 
@@ -132,7 +154,7 @@ class Pairs:
 
     @staticmethod
     def read(path: str | Path, **options: Any) -> Pairs:
-        """Read a file of judgements in any format we know; see `likewise.pairs.formats.read_pairs`."""
+        """Read a file of judgements, in any format that `likewise.pairs.formats` knows."""
         from likewise.pairs.formats import read_pairs
 
         return read_pairs(path, **options)
@@ -140,27 +162,12 @@ class Pairs:
     # -- looking at them -----------------------------------------------------------------------
 
     @property
-    def left(self) -> IndexArray:
-        """(M,) index of the first item of each judgement."""
-        return self._left
-
-    @property
-    def right(self) -> IndexArray:
-        """(M,) index of the second item of each judgement."""
-        return self._right
-
-    @property
-    def same(self) -> BoolArray:
-        """(M,) the answers."""
-        return self._same
-
-    @property
     def is_complete(self) -> bool:
         """Whether every pair of items was judged, consistently, and is kept as a partition."""
         return False
 
     def __len__(self) -> int:
-        return len(self._left)
+        return len(self.left)
 
     def __repr__(self) -> str:
         people = "" if self.annotator_names is None else f", {len(self.annotator_names)} annotators"
@@ -169,7 +176,7 @@ class Pairs:
     @property
     def n_same(self) -> int:
         """The number of "same" answers."""
-        return int(np.count_nonzero(self._same))
+        return int(np.count_nonzero(self.same))
 
     def describe(self, n_classes: int | None = None) -> Description:
         """What the judgements say about themselves; see `likewise.pairs.description.describe`."""
@@ -177,38 +184,41 @@ class Pairs:
 
         return describe(self, n_classes)
 
+    @cached_property
+    def graph(self) -> JudgementGraph:
+        """The judgements that count, as a graph."""
+        return JudgementGraph.of(self)
+
     def components(self) -> NDArray[np.int32]:
         """(N,) component of each item in the graph of "same" judgements, numbered from 0."""
-        return JudgementGraph.of(self).component
+        return self.graph.component.copy()
 
     def is_consistent(self) -> bool:
         """Whether no "different" judgement falls inside a component of "same" judgements.
 
         True of judgements that come from one perceived class an item, whatever that class.
         """
-        return JudgementGraph.of(self).contradictions == 0
+        return self.graph.contradictions == 0
 
     # -- cutting them --------------------------------------------------------------------------
 
     def subset(self, items: ArrayLike) -> Pairs:
         """The judgements among ``items`` only, re-indexed to positions in ``items``."""
-        chosen = self._check_items(items)
+        chosen = check_chosen(items, self.n_items)
         position = np.full(self.n_items, -1, index_dtype(self.n_items))
         position[chosen] = np.arange(len(chosen))
-        left, right = position[self._left], position[self._right]
+        left, right = position[self.left], position[self.right]
         keep = (left >= 0) & (right >= 0)
-        part = self._take(keep, left[keep], right[keep], len(chosen))
-        part.item_ids = None if self.item_ids is None else self.item_ids[chosen]
-        return part
+        columns = taken(self.columns() | {"left": left, "right": right}, keep)
+        ids = None if self.item_ids is None else self.item_ids[chosen]
+        return self._like(columns, n_items=len(chosen), item_ids=ids, dropped=0, shortened=0)
 
     def select(self, mask: ArrayLike) -> Pairs:
         """The judgements where ``mask`` (M,) is true (or at those positions), of the same items."""
         keep = np.asarray(mask)
         if keep.size == 0:
             keep = keep.astype(np.int64)  # an empty list of positions arrives as floats
-        part = self._take(keep, self._left[keep], self._right[keep], self.n_items)
-        part.item_ids = self.item_ids
-        return part
+        return self._like(taken(self.columns(), keep), dropped=0, shortened=0)
 
     def split(
         self, fraction: float, rng: np.random.Generator
@@ -227,6 +237,8 @@ class Pairs:
         held, train = np.sort(order[:held_count]), np.sort(order[held_count:])
         return train, held, self.subset(train), self.subset(held)
 
+    # -- the same, but for one thing -----------------------------------------------------------
+
     def about(self, n_items: int) -> Pairs:
         """The same judgements, of that many items (some of which no judgement may name)."""
         if n_items == self.n_items:
@@ -235,7 +247,23 @@ class Pairs:
             raise InputError(
                 f"the judgements are about {self.n_items} items, but there are {n_items}."
             )
-        return self._take(slice(None), self._left, self._right, n_items)
+        ids = self.item_ids
+        if ids is not None:
+            ids = np.concatenate([ids, np.full(n_items - len(ids), "", ids.dtype)])
+        return self._like(self.columns(), n_items=n_items, item_ids=ids)
+
+    def with_answers(self, same: BoolArray) -> Pairs:
+        """The same questions with other answers (M,)."""
+        if len(same) != len(self):
+            raise InputError(f"there are {len(self)} judgements, but {len(same)} answers.")
+        listed = self.explicit()
+        answers = np.asarray(same, dtype=bool)
+        return listed._like(listed.columns() | {"same": answers})
+
+    def with_item_ids(self, item_ids: ArrayLike | None) -> Pairs:
+        """The same judgements, of items with these names (N,)."""
+        ids = None if item_ids is None else as_item_ids(item_ids, self.n_items)
+        return self._like(self.columns(), item_ids=ids)
 
     def explicit(self) -> Pairs:
         """The same judgements as a list."""
@@ -247,89 +275,9 @@ class Pairs:
 
         write_pairs(self, path)
 
-    # -- inside --------------------------------------------------------------------------------
-
-    def _take(
-        self, keep: NDArray[Any] | slice, left: IndexArray, right: IndexArray, n_items: int
-    ) -> Pairs:
-        """A part of already validated judgements, without validating them again."""
-        part = Pairs.__new__(Pairs)
-        part.n_items, part.dropped, part.shortened = n_items, 0, 0
-        dtype = index_dtype(n_items)
-        part._left = left.astype(dtype, copy=False)
-        part._right = right.astype(dtype, copy=False)
-        part._same = self.same[keep]
-        part.annotator = None if self.annotator is None else self.annotator[keep]
-        part.annotator_names = self.annotator_names
-        part.weight = None if self.weight is None else self.weight[keep]
-        part.item_ids = None
-        return part
-
-    def _check_items(self, items: ArrayLike) -> IndexArray:
-        chosen = np.asarray(items)
-        if chosen.dtype == bool:
-            if len(chosen) != self.n_items:
-                raise InputError(
-                    f"a mask of items must have {self.n_items} entries, but has {len(chosen)}."
-                )
-            return np.flatnonzero(chosen)
-        if chosen.size == 0:
-            return chosen.astype(np.int64)
-        if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
-            raise InputError("items must be a list of indices, or a mask with an entry per item.")
-        if chosen.min() < 0 or chosen.max() >= self.n_items:
-            raise InputError(f"items must be indices below {self.n_items}.")
-        if np.bincount(chosen).max() > 1:
-            raise InputError("items must not name an item twice.")
-        return chosen
-
-
-def as_pairs(pairs: Any, same: ArrayLike | None = None, n_items: int | None = None) -> Pairs:
-    """Accept what people have: a `Pairs`, ``((M, 2), (M,))``, or a frame with the columns.
-
-    A frame is anything with ``columns`` and ``frame[name]`` (pandas, Polars): left, right, same
-    and, where there, annotator and weight.
-    """
-    if isinstance(pairs, Pairs):
-        if n_items is not None and pairs.n_items > n_items:
-            raise InputError(
-                f"a judgement names item {pairs.n_items - 1}, but there are only {n_items} items."
-            )
-        return pairs
-    if hasattr(pairs, "columns"):
-        return _from_frame(pairs, n_items)
-    if same is None and isinstance(pairs, tuple) and len(pairs) == 2:
-        pairs, same = pairs
-    index = np.asarray(pairs)
-    if same is None or index.ndim != 2 or index.shape[1] != 2:
-        raise InputError(
-            "judgements must be a Pairs, a data frame with columns left, right, same, "
-            f"or a tuple ((M, 2) indices, (M,) answers), not {type(pairs).__name__}."
-        )
-    return Pairs(index[:, 0], index[:, 1], same, n_items=n_items)
-
-
-def _from_frame(frame: Any, n_items: int | None) -> Pairs:
-    columns = [str(name) for name in frame.columns]
-    if missing := [name for name in ("left", "right", "same") if name not in columns]:
-        raise InputError(
-            f"the judgements lack the column {', '.join(missing)}; "
-            f"the columns there are {', '.join(columns)}."
-        )
-    given = {
-        name: np.asarray(frame[name])
-        for name in ("left", "right", "same", "annotator", "weight")
-        if name in columns
-    }
-    return Pairs(**given, n_items=n_items)
-
-
-def _refuse_self_pairs(left: IndexArray, right: IndexArray, answered: BoolArray) -> None:
-    loop = (left == right) & answered
-    if loop.any():
-        m = int(np.argmax(loop))
-        raise RowError(
-            m,
-            f"item {left[m]} is compared with itself; remove such rows "
-            f"({int(np.count_nonzero(loop))} of {len(left)}).",
-        )
+    def _like(self, columns: Mapping[str, Column | None], **changes: object) -> Pairs:
+        """Judgements in checked ``columns``, otherwise like these but for the ``changes``."""
+        own = {field.name: getattr(self, field.name) for field in fields(Pairs)}
+        made = Pairs.__new__(Pairs)
+        made._set(own | dict(columns) | changes)
+        return made

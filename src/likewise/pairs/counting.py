@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.pairs.container import Pairs
-from likewise.pairs.graph import Contraction, JudgementGraph
+from likewise.pairs.graph import Contraction
 from likewise.pairs.spectrum import spectral_embedding
 
 MAX_CLASSES = 60  # that are looked for in a spectrum
@@ -46,7 +46,7 @@ def count_from_judgements(pairs: Pairs, rng: np.random.Generator) -> tuple[int, 
         pairs = pairs.select(np.flatnonzero(pairs.weight))
     if pairs.n_items > MAX_ITEMS:
         pairs = pairs.subset(np.sort(rng.choice(pairs.n_items, MAX_ITEMS, replace=False)))
-    merged = JudgementGraph.of(pairs).contract()
+    merged = pairs.graph.contract()
     if merged.contradictions:
         return _by_spectrum(pairs, rng)
     if merged.is_complete:

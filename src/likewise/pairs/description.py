@@ -111,7 +111,7 @@ def describe(
     """
     if pairs.is_complete:
         return _describe_complete(pairs)
-    graph = JudgementGraph.of(pairs)
+    graph = pairs.graph
     index = PairIndex(graph)
     distinct, contradictions = index.count()
     rng = np.random.default_rng(random_state)

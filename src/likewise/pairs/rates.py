@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.pairs.container import Pairs
-from likewise.pairs.graph import JudgementGraph
 from likewise.pairs.triangles import Triangles, count_triangles
 
 # A fit takes longer than counting this many paths of two judgements does (some seconds).
@@ -38,7 +37,7 @@ class RateEstimate:
 
 def moment_rates(pairs: Pairs, n_classes: int, rng: np.random.Generator) -> RateEstimate:
     """(a, b) of judgements, by their pairs and triangles; see `rates_from_triangles`."""
-    graph = JudgementGraph.of(pairs)
+    graph = pairs.graph
     triangles = count_triangles(graph, rng, max_paths=MAX_PATHS)
     return rates_from_triangles(graph.n_same / max(len(graph), 1), triangles, n_classes)
 

@@ -24,6 +24,7 @@ from likewise.pairs.formats.json_records import (
 from likewise.pairs.formats.linkage import SPLINK, ZINGG, read_splink, read_zingg
 from likewise.pairs.formats.links import read_links
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
+from likewise.pairs.formats.paths import path_errors
 from likewise.pairs.formats.sqlite import read_sqlite
 from likewise.pairs.formats.writing import write_pairs
 
@@ -74,7 +75,8 @@ def read_pairs(
     names = ColumnNames(left, right, same, annotator, weight)
     item = item or (left if left != ColumnNames.left else None)
     items = Items(item_ids, n_items)
-    kind = file_kind(file)
+    with path_errors(file):
+        kind = file_kind(file)
     if kind == "sqlite":
         pairs = read_sqlite(file, names, items, table)
     elif kind == "json":

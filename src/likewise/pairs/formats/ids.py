@@ -1,36 +1,56 @@
-"""From what a file calls its items to their positions."""
+"""From what a file calls its items to their positions.
+
+Ids are text. They are positions only where nobody says what the items are called and all ids, of
+both columns, are plain whole numbers. With the items' own ids nothing ever falls back to positions:
+an id that names no item is an error.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
-from typing import Any
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded
+from likewise.pairs.columns import Column, IndexArray
+from likewise.pairs.formats.shortening import Matches, match_ids
 
-IndexArray = NDArray[np.integer[Any]]
-IdColumn = Coded | NDArray[Any]
+IdColumn = Coded | Column
 
-_WHOLE = re.compile(r"[+-]?\d+")
+# As numbers are written: 008 is a name; 3.0 is what a table of floats makes of 3.
+WHOLE = r"(?:0|-?[1-9][0-9]*)(?:\.0+)?"
+_WHOLE = re.compile(WHOLE)
+_LONGEST = 18  # digits that int64 holds for certain
 
 
-def resolve_ids(
-    left: IdColumn, right: IdColumn, item_ids: ArrayLike | None
-) -> tuple[IndexArray, IndexArray, NDArray[np.str_] | None]:
-    """Positions ``(left, right)`` and the items' names, None where the file gave positions.
+@dataclass(frozen=True)
+class Resolved:
+    """The two items of each judgement, found."""
 
-    With ``item_ids``, ids are looked up there: whole, else by file name, else without extension;
-    where that fails and every id is a whole number, they are positions. Without, whole numbers are
-    positions and other ids are numbered in sorted order.
+    left: IndexArray
+    """(M,) position of the first item."""
+    right: IndexArray
+    """(M,) position of the second."""
+    names: NDArray[np.str_] | None
+    """(N,) the items' names; None where the file gave positions."""
+    shortened: int = 0
+    """Ids that were matched by a shorter form."""
+
+
+def resolve_ids(left: IdColumn, right: IdColumn, item_ids: ArrayLike | None) -> Resolved:
+    """Find the items of judgements whose columns (M,) hold ids.
+
+    With ``item_ids``, ids are looked up there: whole, else with or without folder and extension
+    where that leaves no doubt (`likewise.pairs.formats.shortening`), which is counted and said.
+    Without, whole numbers are positions and other ids are numbered in sorted order.
     """
     if item_ids is None and not isinstance(left, Coded) and not isinstance(right, Coded):
-        return left, right, None
+        return Resolved(left, right, None)
     columns = tuple(c if isinstance(c, Coded) else Coded.from_numbers(c) for c in (left, right))
     for name, column in zip(("left", "right"), columns, strict=True):
         column.refuse_missing(name)
@@ -43,70 +63,43 @@ def _as_names(item_ids: ArrayLike) -> NDArray[np.str_]:
     names = np.asarray(item_ids).astype(np.str_)
     if names.ndim != 1:
         raise InputError(f"item_ids must be one name per item, but has shape {names.shape}.")
-    if repeated := [name for name, count in Counter(names.tolist()).items() if count > 1]:
-        raise InputError(f"item_ids must be distinct, but {repeated[0]!r} stands for two items.")
+    ordered = np.sort(names)
+    if (repeated := ordered[1:] == ordered[:-1]).any():
+        first = str(ordered[1:][repeated][0])
+        raise InputError(f"item_ids must be distinct, but {first!r} stands for two items.")
     return names
 
 
-def _look_up(
-    columns: Sequence[Coded], item_ids: NDArray[np.str_]
-) -> tuple[IndexArray, IndexArray, NDArray[np.str_] | None]:
+def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_]) -> Resolved:
     words = np.unique(np.concatenate([column.names for column in columns]))
-    position = _positions(words, item_ids)
-    if np.any(position < 0):
-        if (numbers := _whole_numbers(words)) is not None:
-            return *_translate(columns, words, numbers), item_ids
-        _refuse_unknown(columns, words, position, len(item_ids))
-    return *_translate(columns, words, position), item_ids
+    found = match_ids(words, item_ids)
+    if np.any(found.position < 0):
+        _refuse_unknown(columns, words, found, item_ids)
+    if found.shortened:
+        word, item = found.example
+        warnings.warn(
+            f"{found.shortened} of {len(words)} ids are not the items' own and were matched "
+            f"without folder or extension, such as {word!r} to {item!r}.",
+            stacklevel=2,
+        )
+    left, right = _translate(columns, words, found.position)
+    return Resolved(left, right, item_ids, found.shortened)
 
 
-def _positions(words: NDArray[np.str_], item_ids: NDArray[np.str_]) -> NDArray[np.int64]:
-    """(U,) position of each distinct id among the items; -1 where there is none."""
-    order = np.argsort(item_ids)
-    found = np.searchsorted(item_ids, words, sorter=order)
-    found = order[np.minimum(found, len(order) - 1)] if len(order) else np.zeros_like(found)
-    exact = item_ids[found] == words if len(order) else np.zeros(len(words), bool)
-    position = np.where(exact, found, -1)
-    for form in (_file_name, _stem, _without_upload_prefix):
-        if not (missing := np.flatnonzero(position < 0)).size:
-            break
-        known = _unambiguous(item_ids, form)
-        position[missing] = [known.get(form(words[m]), -1) for m in missing]
-    return position
-
-
-def _unambiguous(item_ids: NDArray[np.str_], form: Callable[[str], str]) -> dict[str, int]:
-    """Position by a shorter form of the id, where only one item has that form."""
-    forms = [form(name) for name in item_ids.tolist()]
-    counts = Counter(forms)
-    return {short: k for k, short in enumerate(forms) if counts[short] == 1}
-
-
-def _file_name(name: str) -> str:
-    return PurePosixPath(str(name).replace("\\", "/")).name
-
-
-def _stem(name: str) -> str:
-    return PurePosixPath(_file_name(name)).stem
-
-
-def _without_upload_prefix(name: str) -> str:
-    """Label Studio stores an uploaded ``cat.jpg`` as ``1f2e3d4c-cat.jpg``."""
-    return re.sub(r"^[0-9a-f]{8}-", "", _stem(name))
+def _number(columns: Sequence[Coded]) -> Resolved:
+    words = np.unique(np.concatenate([column.names for column in columns]))
+    if len(words) and (numbers := _whole_numbers(words)) is not None:
+        return Resolved(*_translate(columns, words, numbers), None)
+    _refuse_odd_ones(columns)
+    return Resolved(*_translate(columns, words, np.arange(len(words))), words)
 
 
 def _whole_numbers(words: NDArray[np.str_]) -> NDArray[np.int64] | None:
-    if all(_WHOLE.fullmatch(word) and len(word) < 19 for word in words.tolist()):
-        return words.astype(np.int64)
-    return None
-
-
-def _number(columns: Sequence[Coded]) -> tuple[IndexArray, IndexArray, NDArray[np.str_] | None]:
-    words = np.unique(np.concatenate([column.names for column in columns]))
-    if len(words) and (numbers := _whole_numbers(words)) is not None:
-        return *_translate(columns, words, numbers), None
-    _refuse_odd_ones(columns)
-    return *_translate(columns, words, np.arange(len(words))), words
+    """The value of each word (U,), None unless all are plain whole numbers."""
+    plain = [word.split(".")[0] for word in words.tolist() if _WHOLE.fullmatch(word)]
+    if len(plain) < len(words) or any(len(digits) > _LONGEST for digits in plain):
+        return None
+    return np.array(plain, np.int64)
 
 
 def _translate(
@@ -125,17 +118,23 @@ def _refuse_odd_ones(columns: Sequence[Coded]) -> None:
         if 2 * np.count_nonzero(rows) > len(rows) > 0 and not rows.all():
             m = int(np.argmin(rows))
             word = str(column.names[column.codes[m]])
-            raise RowError(m, f"{name} is {word!r}, not a whole number like the others.")
+            raise RowError(
+                m,
+                f"{name} is {word!r}, not a whole number like the others; if these are the items' "
+                "names, say what the items are called with item_ids=.",
+            )
 
 
 def _refuse_unknown(
-    columns: Sequence[Coded], words: NDArray[np.str_], position: NDArray[np.int64], n_items: int
+    columns: Sequence[Coded], words: NDArray[np.str_], found: Matches, item_ids: NDArray[np.str_]
 ) -> None:
-    rows = [position[np.searchsorted(words, c.names)][c.codes] < 0 for c in columns]
+    rows = [found.position[np.searchsorted(words, c.names)][c.codes] < 0 for c in columns]
     name, unknown, column = min(
         zip(("left", "right"), rows, columns, strict=True),
         key=lambda entry: int(np.argmax(entry[1])) if entry[1].any() else len(entry[1]),
     )
     m = int(np.argmax(unknown))
     word = str(column.names[column.codes[m]])
-    raise RowError(m, f"{name} is {word!r}, which is none of the {n_items} items.")
+    like = f" (called {str(item_ids[0])!r} and the like)" if len(item_ids) else ""
+    why = found.doubt.get(word, f"which is none of the {len(item_ids)} items{like}.")
+    raise RowError(m, f"{name} is {word!r}, {why}")

@@ -30,7 +30,7 @@ def read_splink(table: Table, names: ColumnNames, items: Items) -> Pairs:
     sources = [name for name in _SPLINK_SOURCES if name in table.columns]
     people = [name for name in (names.annotator,) if name in table.columns]
     with rows_located(table):
-        columns = read_columns(table, [SPLINK[2]], [*sources, *people], SPLINK[:2])
+        columns = read_columns(table, [SPLINK[2]], [*sources, *people], SPLINK[:2], items)
         left, right = columns[SPLINK[0]], columns[SPLINK[1]]
         if len(sources) == 2 and _several(columns[sources[0]], columns[sources[1]]):
             left, right = (
@@ -56,7 +56,7 @@ def read_zingg(table: Table, names: ColumnNames, items: Items, item: str | None)
     require_columns(table, [own], "; say which one names the item with item= (--left)")
     people = [name for name in (names.annotator,) if name in table.columns]
     with rows_located(table):
-        columns = read_columns(table, [], [*ZINGG, *people], [own])
+        columns = read_columns(table, [], [*ZINGG, *people], [own], items)
         first, second = _row_pairs(columns[ZINGG[0]])
         verdict = _zingg_answers(columns[ZINGG[1]])
         if (torn := verdict[first] != verdict[second]).any():

@@ -12,7 +12,8 @@ from likewise.errors import InputError
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import RecordTable, arrow_errors, open_table, text_errors
 from likewise.pairs.container import Pairs
-from likewise.pairs.formats.long import ColumnNames, Items, read_long
+from likewise.pairs.formats.long import ColumnNames, Items, read_long, refuse_doubled
+from likewise.pairs.formats.paths import path_errors
 
 _HEADERS = {"left", "right", "a", "b", "i", "j", "id1", "id2", "id_1", "id_2", "item1", "item2"}
 _HEADERS |= {"item_1", "item_2", "first", "second", "source", "target", "from", "to", "x", "y"}
@@ -43,11 +44,13 @@ def read_links(
 
 
 def _two_columns(path: Path) -> list[tuple[str, str]]:
-    kind = file_kind(path)
+    with path_errors(path):
+        kind = file_kind(path)
     if kind == "parquet":
         table = open_table(path, kind)
         if len(table.columns) != 2:
             raise _not_two(path, ", ".join(table.columns))
+        refuse_doubled(table, table.columns)
         with arrow_errors(path):
             batches = table.batches(table.columns, [])
             return [(str(a), str(b)) for part in batches for a, b in zip(*map(list, part.columns))]

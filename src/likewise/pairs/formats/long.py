@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +15,16 @@ from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded, CodedBuilder, NumberBuilder
 from likewise.io.tables import CsvTable, Table, arrow_errors, require_columns
 from likewise.pairs.answers import parse_coded_answers
+from likewise.pairs.columns import Column
 from likewise.pairs.container import Pairs
-from likewise.pairs.formats.ids import IdColumn, resolve_ids
+from likewise.pairs.formats.ids import WHOLE, IdColumn, resolve_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Builder = CodedBuilder | NumberBuilder
+# By name; what was asked for as text is `Coded`, as numbers an array: the asker knows which.
+Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -23,10 +32,15 @@ class ColumnNames:
     """What the columns of a table of judgements are called."""
 
     left: str = "left"
+    """The first item."""
     right: str = "right"
+    """The second item."""
     same: str = "same"
+    """The answer."""
     annotator: str = "annotator"
+    """Who gave it; may be missing."""
     weight: str = "weight"
+    """How much it counts; may be missing."""
 
     def optional(self, table: Table) -> list[str]:
         """The annotator and weight columns that are there; one asked for by name must be."""
@@ -45,7 +59,9 @@ class Items:
     """What is known of the items: their own names, or only their number."""
 
     ids: ArrayLike | None = None
+    """(N,) what the items are called."""
     count: int | None = None
+    """How many there are."""
 
 
 def read_long(table: Table, names: ColumnNames, items: Items) -> Pairs:
@@ -77,23 +93,24 @@ def assemble(
     same: NDArray[np.bool_],
     answered: NDArray[np.bool_],
     annotator: Coded | None,
-    weight: NDArray[Any] | None,
+    weight: Column | None,
     items: Items,
 ) -> Pairs:
     """Judgements from columns as a file gave them: ids resolved, rows without an answer dropped."""
-    left_, right_, item_ids = resolve_ids(left, right, items.ids)
+    found = resolve_ids(left, right, items.ids)
+    _refuse_other_number(found.names, items)
     people = None if annotator is None else annotator.with_blank()
     pairs = Pairs(
-        left_,
-        right_,
+        found.left,
+        found.right,
         same if answered.all() else _with_gaps(same, answered),
         None if people is None else people.codes,
         weight,
-        n_items=items.count if item_ids is None else len(item_ids),
+        n_items=items.count if found.names is None else len(found.names),
         annotator_names=None if people is None else people.names,
+        item_ids=found.names,
     )
-    pairs.item_ids = item_ids
-    return pairs
+    return pairs._like(pairs.columns(), shortened=found.shortened)
 
 
 def parse_answer_column(column: Coded) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -113,42 +130,79 @@ def rows_located(table: Table) -> Iterator[None]:
 
 
 def read_columns(
-    table: Table, numbers: Sequence[str], text: Sequence[str], either: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Whole columns by name: arrays for ``numbers``, `Coded` for ``text``, ``either`` as it is."""
-    builders: dict[str, CodedBuilder | NumberBuilder] = {}
-    builders |= {name: CodedBuilder() for name in text}
-    builders |= {name: NumberBuilder(name) for name in numbers}
-    with arrow_errors(table.path):
-        for batch in table.batches([*either, *text, *numbers], text):
-            _refuse_nested(table, batch)
-            for name in either:
-                if name not in builders:
-                    is_number = _is_number_type(batch.column(name).type)
-                    builders[name] = NumberBuilder(name) if is_number else CodedBuilder()
-            for name, builder in builders.items():
-                builder.append(batch.column(name))
-        for name in either:
-            builders.setdefault(name, NumberBuilder(name))  # a table without rows
-        return {name: builder.finish() for name, builder in builders.items()}
+    table: Table,
+    numbers: Sequence[str] = (),
+    text: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    items: Items | None = None,
+) -> Columns:
+    """Whole columns by name: arrays for ``numbers``, `Coded` for ``text``.
+
+    ``ids`` are arrays if all of them hold plain whole numbers and the ``items`` have no names of
+    their own, otherwise `Coded`: "007" must stay "007", in each column.
+    """
+    refuse_doubled(table, [*numbers, *text, *ids])
+    if ids and (items is None or items.ids is None):
+        # Nothing is guessed from single columns of a CSV: they come as text, to be looked at.
+        as_text = [*text, *ids] if isinstance(table, CsvTable) else text
+        builders = _builders(numbers, text) | {name: IndexBuilder(name) for name in ids}
+        try:
+            return _read_all(table, builders, as_text)
+        except NotPlain:
+            pass
+    return _read_all(table, _builders(numbers, [*text, *ids]), [*text, *ids])
 
 
-def _read_columns(table: Table, names: ColumnNames, items: Items) -> dict[str, Any]:
+def _read_all(table: Table, builders: dict[str, Builder], text: Sequence[str]) -> Columns:
+    try:
+        with arrow_errors(table.path):
+            for batch in table.batches(list(builders), text):
+                _refuse_nested(table, batch)
+                for name, builder in builders.items():
+                    builder.append(batch.column(name))
+            return {name: builder.finish() for name, builder in builders.items()}
+    except UnicodeEncodeError as error:
+        raise half_a_character(table.path) from error
+
+
+def _builders(numbers: Sequence[str], text: Sequence[str]) -> dict[str, Builder]:
+    return {name: CodedBuilder() for name in text} | {n: NumberBuilder(n) for n in numbers}
+
+
+def _read_columns(table: Table, names: ColumnNames, items: Items) -> Columns:
     optional = names.optional(table)
     text = [names.same, *(name for name in optional if name == names.annotator)]
     numbers = [name for name in optional if name == names.weight]
-    ids = [names.left, names.right]
-    if items.ids is not None:
-        return read_columns(table, numbers, [*ids, *text])  # "007" must stay "007"
-    try:
-        return read_columns(table, numbers, text, ids)
-    except RowError:
-        raise
-    except InputError:
-        if not isinstance(table, CsvTable):
-            raise
-        # Arrow guesses a column's type from the first block: ids may turn out to be text later.
-        return read_columns(table, numbers, [*ids, *text])
+    return read_columns(table, numbers, text, [names.left, names.right], items)
+
+
+class NotPlain(Exception):
+    """A column of ids holds something else than plain whole numbers."""
+
+
+class IndexBuilder(NumberBuilder):
+    """Collects ids that are plain whole numbers; raises `NotPlain` at the first other one."""
+
+    def append(self, column: pa.Array) -> None:
+        """Add the column of one record batch: numbers, or text as numbers are written."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column, kind = column.dictionary_decode(), kind.value_type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            if not pc.all(pc.match_substring_regex(column, f"^{WHOLE}$"), min_count=0).as_py():
+                raise NotPlain
+            try:
+                column = pc.replace_substring_regex(column, r"\.0+$", "").cast(pa.int64())
+            except pa.ArrowInvalid:  # more digits than that
+                raise NotPlain from None
+        elif not (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
+        ):
+            raise NotPlain
+        super().append(column)
 
 
 def _with_gaps(same: NDArray[np.bool_], answered: NDArray[np.bool_]) -> NDArray[np.float16]:
@@ -158,7 +212,7 @@ def _with_gaps(same: NDArray[np.bool_], answered: NDArray[np.bool_]) -> NDArray[
     return values
 
 
-def _refuse_nested(table: Table, batch: Any) -> None:
+def _refuse_nested(table: Table, batch: pa.RecordBatch) -> None:
     import pyarrow as pa
 
     for field in batch.schema:
@@ -169,7 +223,28 @@ def _refuse_nested(table: Table, batch: Any) -> None:
             )
 
 
-def _is_number_type(kind: Any) -> bool:
-    import pyarrow as pa
+def refuse_doubled(table: Table, names: Sequence[str]) -> None:
+    """Refuse a file in which one of these names stands over two columns."""
+    if doubled := [name for name in names if table.columns.count(name) > 1]:
+        raise InputError(
+            f"{table.path.name} has several columns named {doubled[0]}; rename all but one."
+        )
 
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+def _refuse_other_number(names: NDArray[np.str_] | None, items: Items) -> None:
+    """Names whose items nobody has named can be numbered only if none is missing."""
+    if names is None or items.ids is not None or items.count in (None, len(names)):
+        return
+    raise InputError(
+        f"the judgements name {len(names)} items, such as {str(names[0])!r}, but there are "
+        f"{items.count} items that have no names; give these with item_ids= (a column id of the "
+        "items), or write the items' positions, from 0, as whole numbers."
+    )
+
+
+def half_a_character(path: Path) -> InputError:
+    """What to say of text that JSON and Python can hold, but UTF-8 cannot."""
+    return InputError(
+        f"{path.name} cannot hold half a character (a lone surrogate) in an id, an answer or a "
+        "name; mend the text that has it."
+    )

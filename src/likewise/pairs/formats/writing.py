@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,11 @@ from likewise.io.atomic import replacing
 from likewise.io.spreadsheets import harmless
 from likewise.pairs.container import Pairs
 from likewise.pairs.edges import chunks
+from likewise.pairs.formats.long import half_a_character
+from likewise.pairs.formats.paths import path_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Names = NDArray[np.str_] | None
 
@@ -37,27 +42,25 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
     shown = _unchanged if suffix == ".parquet" else _all_harmless
     people, items = shown(listed.annotator_names), shown(listed.item_ids)
     batches = (_batch(listed, part, people, items) for part in chunks(len(listed), _BATCH_ROWS))
-    schema = _batch(listed, slice(0, 0), people, items).schema
-    writer: Any = pq.ParquetWriter if suffix == ".parquet" else arrow_csv.CSVWriter
-    with replacing(target) as temporary, writer(str(temporary), schema) as out:
-        for batch in batches:
-            out.write_batch(batch)
+    writer = pq.ParquetWriter if suffix == ".parquet" else arrow_csv.CSVWriter
+    with path_errors(target), replacing(target) as temporary:
+        try:
+            schema = _batch(listed, slice(0, 0), people, items).schema
+            with writer(str(temporary), schema) as out:
+                for batch in batches:
+                    out.write_batch(batch)
+        except UnicodeError as error:
+            raise half_a_character(target) from error
 
 
-def _batch(pairs: Pairs, rows: slice, people: Names, items: Names) -> Any:
+def _batch(pairs: Pairs, rows: slice, people: Names, items: Names) -> pa.RecordBatch:
     import pyarrow as pa
 
-    columns: dict[str, Any] = {
-        "left": pairs.left[rows],
-        "right": pairs.right[rows],
-        "same": pairs.same[rows].astype(np.int8),
-    }
-    if items is not None:
-        columns |= {side: pa.array(items[columns[side]], pa.string()) for side in ("left", "right")}
-    if pairs.annotator is not None and people is not None:
-        columns["annotator"] = pa.array(people[pairs.annotator[rows]], pa.string())
-    if pairs.weight is not None:
-        columns["weight"] = pairs.weight[rows]
+    columns = {name: c[rows] for name, c in pairs.columns().items() if c is not None}
+    columns["same"] = columns["same"].astype(np.int8)
+    for name, words in (("left", items), ("right", items), ("annotator", people)):
+        if words is not None:
+            columns[name] = pa.array(words[columns[name]], pa.string())
     return pa.record_batch(columns)
 
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from likewise import functional
 from likewise.nn import cpu_kernels
 from likewise.pairs import Pairs
+from likewise.pairs.columns import for_torch
 
 # Held-out pairs are scored in square blocks of this many items: enough of them, in bounded memory.
 HELD_BLOCK = 1024
@@ -195,10 +196,10 @@ class ListedPairwise(Objective):
 
 
 def _columns(pairs: Pairs, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    weight = None if pairs.weight is None else torch.from_numpy(pairs.weight).to(device)
+    weight = None if pairs.weight is None else torch.from_numpy(for_torch(pairs.weight)).to(device)
     return (
-        torch.from_numpy(pairs.left).to(device),
-        torch.from_numpy(pairs.right).to(device),
-        torch.from_numpy(pairs.same).to(device),
+        torch.from_numpy(for_torch(pairs.left)).to(device),
+        torch.from_numpy(for_torch(pairs.right)).to(device),
+        torch.from_numpy(for_torch(pairs.same)).to(device),
         weight,
     )

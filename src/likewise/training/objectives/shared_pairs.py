@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, distributed
 
 from likewise.pairs import Pairs
+from likewise.pairs.columns import for_torch
 from likewise.training.affine_plane import count_lines
 from likewise.training.objectives.pairwise import ListedPairwise, Objective, PairwiseLoss
 from likewise.training.pair_batches import BlockAssignment, PairBatch, PairSchedule
@@ -111,7 +112,7 @@ class SharedPairwise(Objective):
         return self._batch[2]
 
     def _tensor(self, column: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(column).to(self.device)
+        return torch.from_numpy(for_torch(column)).to(self.device)
 
 
 def _whole(pairs: Pairs) -> PairBatch:
