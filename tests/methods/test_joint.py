@@ -10,8 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from likewise import SimilarityClassifier
-from likewise.methods import exact_joint
+from likewise import SimilarityClassifier, exact_joint
 from likewise.errors import InputError
 from likewise.methods.joint import costs_of, joint_program, shared_posterior
 from likewise.methods.problem import Problem
@@ -63,7 +62,7 @@ def test_no_two_begin_with_the_same_weights() -> None:
 def test_who_is_taught_by_others_does_not_teach_itself() -> None:
     recipe = TWO.with_(mean_teacher_from=0.2, teachers=1)
     asked, _, _ = runs_of(tiny_problem(recipe, noise=0.3)[0])
-    assert [run.has_mean_teacher for run in asked] == [True, False]
+    assert [run.distillation for run in asked] == [True, False]
 
 
 def test_the_first_is_the_plain_one() -> None:
