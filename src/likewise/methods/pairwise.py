@@ -29,6 +29,7 @@ from likewise.noise.estimation import (
     anchor_transition,
     count_transition,
     gram_transition,
+    one_hot_evidence,
 )
 from likewise.training.objectives.pairwise import CompletePairwise, Objective, PairwiseLoss
 from likewise.training.objectives.shared_pairs import listed_objective
@@ -193,7 +194,8 @@ def estimate_transition(
     ids = problem.components[held]
     if problem.pairs.is_consistent() and (ids >= 0).mean() >= COVERAGE:
         aligned = align(ids, predicted, problem.n_classes)
-        counted = count_transition(logits, torch.from_numpy(aligned))
+        known = one_hot_evidence(torch.from_numpy(aligned), problem.n_classes, logits.dtype)
+        counted = count_transition(logits, known)
         return counted.double().numpy()
     listed = held_pairs.explicit()
     return gram_transition(
