@@ -31,6 +31,7 @@ def test_renamed_fields_are_read_under_their_new_names():
     assert lw.load(OLD / "flipped").model_.flip_tta
     recipe = lw.load(OLD / "joint").get_params()["recipe"]
     assert recipe["teachers"] == 1
+    assert recipe["ema_decay"] == 0.9
     assert recipe["split_merged_at"] == [0.5]
     assert recipe["mean_teacher_from"] == 0.5
     assert recipe["mean_teacher_temperature"] == [1.0, 0.5]

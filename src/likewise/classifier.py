@@ -16,7 +16,9 @@ from torch import nn
 from likewise.errors import InputError
 from likewise.items import check_items
 from likewise.methods import dispatch
+from likewise.methods.options import FitOptions, check_asked
 from likewise.methods.problem import Problem, check_judgements
+from likewise.methods.registry import method_called
 from likewise.methods.result import FitResult, FloatMatrix
 from likewise.methods.warnings import fit_warnings
 from likewise.metrics import matched_accuracy, names_by_majority
@@ -126,6 +128,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         indices with the (M,) answers in ``same``. ``checkpoints`` is a folder: a fit of the same
         data and parameters that was cut short goes on from there, to the very same result.
         """
+        self.check_parameters()
         if isinstance(checkpoints, str | Path):
             checkpoints = Checkpoints(checkpoints)
         items = check_items(X)
@@ -142,9 +145,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             fitted = dispatch.fit(
                 problem,
                 self.method,
-                self._given_transition(n_classes),
-                self.noise,
-                self.anchors,
+                self._options(n_classes),
                 progress=progress,
                 checkpoints=checkpoints,
             )
@@ -172,10 +173,15 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             device=device,
         )
 
-    def _given_transition(self, n_classes: int) -> FloatMatrix | str | None:
-        if self.transition is None or isinstance(self.transition, str):
-            return self.transition
-        return check_transition(self.transition, n_classes)
+    def _options(self, n_classes: int | None) -> FitOptions:
+        transition = self.transition
+        if transition is not None and not isinstance(transition, str):
+            transition = check_transition(transition, n_classes)
+        return FitOptions(transition, self.noise, self.anchors)
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that cannot work, or that the method would not use, before any data."""
+        check_asked(method_called(self.method), self._options(None), self.recipe)
 
     def _take(
         self,

@@ -10,6 +10,7 @@ from torch import nn
 from likewise.errors import InputError
 from likewise.methods import dispatch
 from likewise.methods.joint import joint_program
+from likewise.methods.options import FitOptions
 from likewise.methods.pairwise import (
     align,
     calibrate_start,
@@ -222,7 +223,7 @@ def test_components_are_renumbered_to_the_networks_classes():
 
 
 def fit(problem: Problem, method: str, transition="estimate", noise="auto") -> FitResult:
-    return dispatch.fit(problem, method, transition, noise, "counts")
+    return dispatch.fit(problem, method, FitOptions(transition, noise))
 
 
 def test_auto_takes_joint_where_judgements_allow_and_says_why():

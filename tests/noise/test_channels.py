@@ -9,7 +9,8 @@ import torch
 
 from likewise.errors import InputError
 from likewise.noise.annotators import AnnotatorChannel, expected_reliability
-from likewise.noise.channels import ConfusionChannel, ExactChannel, RateChannel, channel_from_dict
+from likewise.noise.channels import ConfusionChannel, ExactChannel, RateChannel
+from likewise.noise.registry import channel_from_dict
 
 P = torch.tensor([[0.9, 0.4, 0.1], [0.4, 0.8, 0.2], [0.1, 0.2, 0.7]], dtype=torch.float64)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -50,6 +51,12 @@ Left = Annotated[str, typer.Option(help="Column of the first item.")]
 Right = Annotated[str, typer.Option(help="Column of the second item.")]
 Same = Annotated[str, typer.Option(help="Column of the answer.")]
 Annotator = Annotated[str, typer.Option(help="Column of the person, if there is one.")]
+
+
+def one_of(names: Iterable[str]) -> str:
+    """ "a, b or c", for the help of an option."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}"
 
 
 def example(*lines: str) -> str:

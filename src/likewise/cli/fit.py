@@ -20,8 +20,11 @@ from likewise.cli.app import (
     Same,
     Seed,
     example,
+    one_of,
 )
 from likewise.cli.output import emit, facts, say
+from likewise.methods.registry import METHODS
+from likewise.noise.registry import noise_names
 
 if TYPE_CHECKING:
     from likewise.runs import Run
@@ -38,10 +41,8 @@ def fit(
     pairs: Judgements,
     out: Annotated[Path, typer.Option(help="A new folder for the run.", show_default=False)],
     classes: Annotated[str, typer.Option(help="How many, or auto: read off the answers.")] = "auto",
-    method: Annotated[str, typer.Option(help="auto, joint, mns, mcl or kcl.")] = "auto",
-    noise: Annotated[
-        str, typer.Option(help="auto, class, judgement, both, annotator or confusion.")
-    ] = "auto",
+    method: Annotated[str, typer.Option(help=f"{one_of(METHODS)}.")] = "auto",
+    noise: Annotated[str, typer.Option(help=f"Noise model: {one_of(noise_names())}.")] = "auto",
     transition: Annotated[
         str, typer.Option(help="estimate, none, or a file (.npy, CSV) with a known T.")
     ] = "estimate",

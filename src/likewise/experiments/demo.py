@@ -19,21 +19,24 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth, class_of_id
 from likewise.experiments.scoring import score
 from likewise.io.atomic import check_vacant
+from likewise.methods.options import FitOptions
 from likewise.methods.pairwise import mns_stage2, pairwise_program
 from likewise.methods.problem import Problem
+from likewise.methods.registry import METHODS
 from likewise.methods.result import FitResult
 from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
 from likewise.runs import write_run
 from likewise.training.scheduler import run_program
 
+_MNS = METHODS["mns"].title
 TITLES = {
-    "mcl": "MCL (no noise model)",
-    "kcl": "KCL (no noise model)",
-    "mns_estimated": "MNS, T estimated",
-    "mns_true": "MNS, true T",
-    "joint": "joint (what auto takes)",
+    **{m.name: f"{m.title} ({m.note})" if m.note else m.title for m in METHODS.values()},
+    "mns_estimated": f"{_MNS}, T estimated",
+    "mns_true": f"{_MNS}, true T",
 }
+# Shown here otherwise: by `auto` itself, and MNS with T estimated and with the true one.
+_SHOWN = ("auto", "joint", "mns", "mcl", "kcl")
 Row = dict[str, Any]
 
 
@@ -90,6 +93,11 @@ class Study:
             "kcl": pairwise_program(self.problem, "kcl"),
             "mns_estimated": mns_stage2(self.problem, stage1),
             "mns_true": pairwise_program(self.problem, "mns", self.truth.transition),
+            **{
+                method.name: method.start(self.problem, FitOptions())
+                for method in METHODS.values()
+                if method.name not in _SHOWN
+            },
         }
         for method, program in programs.items():  # a program does nothing until it is run
             started = time.perf_counter()

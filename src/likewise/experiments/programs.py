@@ -17,8 +17,15 @@ from likewise.experiments.problem import Problems, Truth
 from likewise.experiments.scoring import score
 from likewise.experiments.settings import TableSettings
 from likewise.methods.joint import joint_program
-from likewise.methods.pairwise import mns_stage2, pairwise_program, starting_point
+from likewise.methods.options import FitOptions
+from likewise.methods.pairwise import (
+    mns_program,
+    mns_stage2,
+    pairwise_program,
+    starting_point,
+)
 from likewise.methods.problem import Problem
+from likewise.methods.registry import METHODS
 from likewise.methods.result import FitResult, MethodProgram
 from likewise.training.scheduler import Program
 
@@ -78,7 +85,9 @@ def _program(
     if cell.method == "mns_estimated" and before is not None:
         alone = dataclasses.replace(before, history=[])  # stage 1 has a history of its own
         return mns_stage2(problem, alone, settings.estimator)
-    return pairwise_program(problem, cell.method)
+    if cell.method == "mns_estimated":  # where stage 1 is no cell of its own
+        return mns_program(problem, settings.estimator)
+    return METHODS[cell.method].start(problem, FitOptions())
 
 
 def is_exchangeable(transition: NDArray[np.float64] | None) -> bool:

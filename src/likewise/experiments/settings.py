@@ -15,16 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
+from likewise.methods import registry
 from likewise.training.recipe import Recipe, default_recipe
 
-METHODS = ("kcl", "mcl", "mns_estimated", "mns_true", "joint")
-METHOD_TITLES = {
-    "kcl": "KCL",
-    "mcl": "MCL",
-    "mns_estimated": "MNS(T̂)",
-    "mns_true": "MNS(T)",
-    "joint": "joint",
-}
+# In the order of the paper's tables; MNS comes with T estimated and with the true T.
+_PAPER = ("kcl", "mcl", "mns", "joint")
+_ORDER = (*_PAPER, *(name for name in registry.METHODS if name not in (*_PAPER, "auto")))
+METHOD_TITLES: dict[str, str] = {}
+for _name in _ORDER:
+    _title = registry.METHODS[_name].title
+    if _name == "mns":
+        METHOD_TITLES |= {"mns_estimated": f"{_title}(T̂)", "mns_true": f"{_title}(T)"}
+    else:
+        METHOD_TITLES[_name] = _title
+METHODS = tuple(METHOD_TITLES)
 TABLES = (
     "table1",
     "table2",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,12 +25,12 @@ from likewise.inference.problem import JointProblem, make_problem, nearly_identi
 from likewise.inference.start_selection import Start, fit_exact, fit_from_starts, select_starts
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
+from likewise.noise.registry import channel_for, noise_names
 from likewise.pairs import Pairs
 from likewise.pairs.rates import moment_rates
 from likewise.training.replay_cache import ReplayCache
 
-Noise = Literal["auto", "class", "judgement", "both", "annotator", "confusion"]
-NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
+NOISES = noise_names()
 FEW_FLIPS = 0.03
 
 
@@ -129,17 +129,18 @@ def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
     if kind == "judgement" and problem.options.transition is None:
         problem = problem.with_transition(nearly_identity(problem.n_classes))
     wide = kind in ("annotator", "confusion")
-    starts = _begin(problem, by_annotator=kind == "annotator", confusions=wide)
+    starts = _begin(problem, kind, confusions=wide)
     if kind == "confusion":
         starts = [(belief, with_confusions(found, problem.n_classes)) for belief, found in starts]
     return _Fit(*fit_from_starts(problem, starts), why)
 
 
-def _begin(problem: JointProblem, by_annotator: bool, confusions: bool = True) -> list[Start]:
+def _begin(problem: JointProblem, kind: str, confusions: bool = True) -> list[Start]:
+    """Starts of a noise model, its channel at the two rates that triangles of judgements tell."""
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
-    channel: Channel = RateChannel(moments.a, moments.b)
-    if by_annotator:
-        channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
+    # Which classes are confused is known only once there are classes: two rates until then.
+    entry = channel_for("judgement" if kind == "confusion" else kind)
+    channel = entry.load().at_rates(moments.a, moments.b, problem.n_classes, problem.n_annotators)
     return select_starts(problem, channel, confusions)
 
 
@@ -151,7 +152,7 @@ def _fit_auto(problem: JointProblem) -> _Fit:
     if merged.contradictions == 0 and tests >= ENOUGH_TESTS:
         why = f"class: none of {tests:,} redundant judgements contradicts the others"
         return _Fit(*fit_exact(problem), why, counts)
-    starts = _begin(problem, by_annotator=problem.n_annotators > 1)
+    starts = _begin(problem, "annotator" if problem.n_annotators > 1 else "judgement")
     state, head = fit_from_starts(problem, starts)
     if merged.contradictions == 0:  # too few tests to tell: both ways, and compare
         exact = _Fit(*fit_exact(problem), "", counts)

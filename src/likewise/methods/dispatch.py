@@ -1,35 +1,29 @@
-"""Which method fits these judgements, said in one line."""
+"""From what was asked to what was learned: check the options, take the method, run its program."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
-from likewise.methods.joint import joint_program
-from likewise.methods.pairwise import BALANCE, mns_program, pairwise_program
+from likewise.methods.options import FitOptions, check_asked
 from likewise.methods.problem import Problem
-from likewise.methods.result import FitResult, MethodProgram
+from likewise.methods.registry import method_called
+from likewise.methods.result import FitResult
 from likewise.pairs import Pairs
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.progress import Report
 from likewise.training.scheduler import run_program
 
-METHODS = ("auto", "joint", "mns", "mcl", "kcl")
-NOISES = ("auto", "class", "judgement", "both", "annotator", "confusion")
-FloatMatrix = NDArray[np.float64]
-FloatVector = NDArray[np.float64]
-COMPARED_EPOCHS = 40  # a pairwise method is at its best by then, or never
-COMPARED_JUDGEMENTS = 4_000_000  # that a pairwise method may look at to be compared
-FEWEST_TO_COMPARE = 50  # held-out judgements, below which they cannot tell two methods apart
-
 
 def number_of_classes(
-    n_classes: int | str, pairs: Pairs, n_items: int, items: NDArray[Any] | None = None
-) -> tuple[int, dict[str, Any] | None]:
+    n_classes: int | str,
+    pairs: Pairs,
+    n_items: int,
+    items: NDArray[np.generic] | None = None,
+) -> tuple[int, dict[str, object] | None]:
     """The number of classes, given or read off the judgements, with the evidence for the latter.
 
     ``items`` help to read it off judgements that contradict each other.
@@ -51,9 +45,7 @@ def number_of_classes(
 def fit(
     problem: Problem,
     method: str,
-    transition: FloatMatrix | str | None,
-    noise: str,
-    anchors: str | float,
+    options: FitOptions | None = None,
     progress: Report | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> FitResult:
@@ -61,45 +53,21 @@ def fit(
 
     With ``checkpoints``, a fit of the same problem and options that was cut short goes on.
     """
-    if method not in METHODS:
-        raise InputError(f"method must be one of {', '.join(METHODS)}, not {method!r}.")
-    if noise not in NOISES:
-        raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
-    if isinstance(transition, str) and transition != "estimate":
-        raise InputError(f"transition must be 'estimate', a matrix or None, not {transition!r}.")
-    given = transition if isinstance(transition, np.ndarray) else None
+    options = options or FitOptions()
+    chosen = method_called(method)
+    check_asked(chosen, options, problem.recipe)
     if checkpoints is not None:
-        options: dict[str, Any] = {"method": method, "noise": noise, "anchors": anchors}
-        options["transition"] = transition if given is None else given.tolist()
-        checkpoints = checkpoints.bound(identity(problem) | options)
-    if method in ("mcl", "kcl"):
-        return _done(problem, pairwise_program(problem, method), "as asked", progress, checkpoints)
-    if method == "mns":
-        program = (
-            mns_program(problem, anchors)
-            if transition is not None and given is None
-            else pairwise_program(problem, "mns", given)
-        )
-        return _done(problem, program, "as asked", progress, checkpoints)
-    program = joint_program(problem, transition, noise, checkpoints)
-    return run_program(program, progress, checkpoints)
+        asked = {"method": method, **options.identity()}
+        checkpoints = checkpoints.bound(identity(problem) | asked)
+        options = replace(options, checkpoints=checkpoints)
+    fitted = run_program(chosen.start(problem, options), progress, checkpoints)
+    return replace(fitted, choice=fitted.choice or f"{fitted.method}: as asked")
 
 
-def _done(
-    problem: Problem,
-    program: MethodProgram,
-    why: str,
-    progress: Report | None,
-    checkpoints: Checkpoints | None,
-) -> FitResult:
-    fitted = run_program(program, progress, checkpoints)
-    return replace(fitted, choice=f"{fitted.method}: {why}")
-
-
-def identity(problem: Problem) -> dict[str, Any]:
+def identity(problem: Problem) -> dict[str, object]:
     """What decides the result of a fit, beside the method: for checkpoints to be recognised by."""
     pairs = problem.pairs
-    columns: tuple[NDArray[Any] | None, ...] = (
+    columns: tuple[NDArray[np.generic] | None, ...] = (
         (pairs.components(),)
         if pairs.is_complete
         else tuple(pairs.columns().values())
@@ -112,6 +80,3 @@ def identity(problem: Problem) -> dict[str, Any]:
         "held_out": problem.held_out,
         "seed": problem.seed,
     }
-
-
-__all__ = ["BALANCE", "METHODS", "fit", "identity", "number_of_classes"]

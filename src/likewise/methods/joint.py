@@ -25,6 +25,7 @@ from torch import Tensor
 from likewise.errors import InputError
 from likewise.methods.alignment import align_transition
 from likewise.methods.evidence import Evidence, find_evidence
+from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram, finish
 from likewise.nn.model import logits_of
@@ -223,3 +224,8 @@ def _with_history(student: FitResult, teachers: list[FitResult]) -> FitResult:
         for row in teacher.history
     ]
     return replace(student, history=rows + student.history)
+
+
+def joint_method(problem: Problem, options: FitOptions) -> MethodProgram:
+    """The joint objective as the registry knows it."""
+    return joint_program(problem, options.transition, options.noise, options.checkpoints)

@@ -1,7 +1,9 @@
-"""From items and judgements to a trained model: the methods, each a short program.
+"""The pairwise methods, which take judgements one by one, each a short program.
 
-A program yields the runs it wants trained and returns a `FitResult` (see `likewise.training.scheduler`), so that
-one method on a laptop and a grid of them on a GPU are the same code.
+KCL and MCL without a noise model (Hsu et al., ICLR 2018 and 2019), MNS with a transition matrix
+(multi-class classification from noisy-similarity-labelled data; Wu et al., 2020). A program yields
+the runs it wants trained and returns a `FitResult` (`likewise.training.scheduler`), so that one
+method on a laptop and a grid of them on a GPU are the same code.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from likewise.errors import InputError
+from likewise.methods.options import FitOptions
 from likewise.methods.problem import COVERAGE, Problem, check_judgements
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram, finish
 from likewise.metrics import best_matching, confusion
@@ -26,15 +29,31 @@ from likewise.noise.estimation import (
     anchor_transition,
     count_transition,
     gram_transition,
+    one_hot_evidence,
 )
 from likewise.training.objectives.pairwise import CompletePairwise, Objective, PairwiseLoss
 from likewise.training.objectives.shared_pairs import listed_objective
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
 
-# Weight of H(mean g) that keeps all classes alive where `auto` uses a pairwise method.
-BALANCE = 0.03
 JUDGEMENTS_PER_STEP = 1024
+
+
+def mcl_method(problem: Problem, options: FitOptions) -> MethodProgram:
+    """MCL, the likelihood of each judgement by itself."""
+    return pairwise_program(problem, "mcl")
+
+
+def kcl_method(problem: Problem, options: FitOptions) -> MethodProgram:
+    """KCL, a contrast of the two items' class distributions."""
+    return pairwise_program(problem, "kcl")
+
+
+def mns_method(problem: Problem, options: FitOptions) -> MethodProgram:
+    """MNS: with T as given, or estimated from a network of stage 1."""
+    if options.transition is None or options.given_transition is not None:
+        return pairwise_program(problem, "mns", options.given_transition)
+    return mns_program(problem, options.anchors)
 
 
 def pairwise_program(
@@ -57,7 +76,7 @@ def pairwise_program(
     if problem.pairs.is_complete:
         objective = CompletePairwise(loss, train_pairs, held_pairs, problem.device)
     else:
-        recipe = recipe.with_(batch_size=JUDGEMENTS_PER_STEP, mixup=0.0)
+        recipe = _recipe_for_listed(problem, recipe)
         objective = listed_objective(
             loss, train_pairs, held_pairs, problem.device, recipe.batch_size, problem.seed
         )
@@ -73,6 +92,18 @@ def pairwise_program(
     run.until = None
     run = yield run
     return finish(run, "mns" if matrix is not None else kind, transition)
+
+
+def _recipe_for_listed(problem: Problem, recipe: Recipe) -> Recipe:
+    """The recipe for a list of judgements, of which ``batch_size`` are a step: the number that was
+    asked for, or more than the network's own recipe takes of items."""
+    if recipe.mixup:
+        raise InputError(
+            "mixup mixes items whose perceived classes are known, which a list of judgements does "
+            "not tell a pairwise method; leave it out, or take method='joint'."
+        )
+    asked = isinstance(problem.recipe, Recipe) or "batch_size" in (problem.recipe or {})
+    return recipe if asked else recipe.with_(batch_size=JUDGEMENTS_PER_STEP)
 
 
 def _best_start(
@@ -163,7 +194,8 @@ def estimate_transition(
     ids = problem.components[held]
     if problem.pairs.is_consistent() and (ids >= 0).mean() >= COVERAGE:
         aligned = align(ids, predicted, problem.n_classes)
-        counted = count_transition(logits, torch.from_numpy(aligned))
+        known = one_hot_evidence(torch.from_numpy(aligned), problem.n_classes, logits.dtype)
+        counted = count_transition(logits, known)
         return counted.double().numpy()
     listed = held_pairs.explicit()
     return gram_transition(

@@ -20,7 +20,8 @@ from torch import nn
 from likewise.errors import InputError
 from likewise.io.json import JsonObject, plain_object
 from likewise.noise import check_transition
-from likewise.noise.channels import Channel, channel_from_dict
+from likewise.noise.channels import Channel
+from likewise.noise.registry import channel_from_dict
 from likewise.training.run import TrainingRun
 
 FloatMatrix = NDArray[np.float64]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -63,6 +62,11 @@ class AnnotatorChannel:
         """A start at two rates: ``eta`` is what an attentive, unbiased person would need."""
         rates = torch.tensor([a, b], dtype=torch.float64)
         return cls.start(n_annotators, torch.logit(rates.clamp(0.02, 0.98)))
+
+    @classmethod
+    def at_rates(cls, a: float, b: float, n_classes: int, n_annotators: int) -> AnnotatorChannel:
+        """The same, by the signature that all channels share."""
+        return cls.from_rates(a, b, n_annotators)
 
     def with_classes(self, n_classes: int) -> AnnotatorChannel:
         """The same channel with a (C, C) ``eta``, equal at first for all pairs of classes."""
@@ -124,7 +128,7 @@ class AnnotatorChannel:
             return p[1] + (p[0] - p[1]) * (f_left * f_right).sum(-1)
         return ((f_left @ p) * f_right).sum(-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "kind": "annotator",
             "eta": self.eta.tolist(),
@@ -133,7 +137,7 @@ class AnnotatorChannel:
         }
 
     @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> AnnotatorChannel:
+    def from_dict(cls, fields: Mapping[str, object]) -> AnnotatorChannel:
         """From `to_dict`, less its ``kind``."""
         return cls(
             **{name: torch.tensor(value, dtype=torch.float64) for name, value in fields.items()}

@@ -7,7 +7,8 @@ A channel is a small immutable object, P(same = 1 | z_i, z_j), with the same few
   the channel sees no more than that (``two_rate``), otherwise ``(G, C, C)``;
 - ``update(statistics)``: the M-step, from expected counts in the shape of ``log_table()``;
 - ``predict_same(f_left, f_right)``: P(same) of two perceived-class posteriors;
-- ``to_dict()``: plain JSON, read back by `channel_from_dict`.
+- ``to_dict()``: plain JSON, read back by ``from_dict()`` (`likewise.noise.registry` knows whose);
+- ``at_rates(a, b, ...)``: where its estimation starts from, two overall rates of "same".
 
 Every estimate has a prior, so that few judgements, or none, still give a proper channel.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -46,8 +47,25 @@ class Channel(Protocol):
     def predict_same(self, f_left: Tensor, f_right: Tensor) -> Tensor:
         """(M,) P(same) of perceived-class posteriors (M, C) and (M, C)."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and lists."""
+    def to_dict(self) -> dict[str, object]:
+        """Plain numbers and lists, and its ``kind``."""
+
+
+class ChannelClass(Protocol):
+    """How a channel is made: what its class has beside the methods of the channel."""
+
+    def from_dict(self, fields: Mapping[str, object]) -> Channel:
+        """From ``to_dict()``, less its ``kind``."""
+
+    def at_rates(self, a: float, b: float, n_classes: int, n_annotators: int) -> Channel:
+        """Where estimation starts: P(same | z equal) = a, P(same | z different) = b."""
+
+
+def number(value: object) -> float:
+    """A number out of JSON, or a `TypeError`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is not a number")
+    return float(value)
 
 
 def answer_groups(same: Tensor) -> Tensor:
@@ -96,8 +114,16 @@ class RateChannel:
     def predict_same(self, f_left: Tensor, f_right: Tensor) -> Tensor:
         return self.b + (self.a - self.b) * (f_left * f_right).sum(-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": "rate", "a": self.a, "b": self.b, "prior": self.prior}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> RateChannel:
+        return cls(**{name: number(value) for name, value in fields.items()})
+
+    @classmethod
+    def at_rates(cls, a: float, b: float, n_classes: int, n_annotators: int) -> RateChannel:
+        return cls(a, b)
 
 
 @dataclass(frozen=True)
@@ -127,8 +153,16 @@ class ExactChannel:
     def predict_same(self, f_left: Tensor, f_right: Tensor) -> Tensor:
         return (f_left * f_right).sum(-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": "exact", "slip": self.slip}
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> ExactChannel:
+        return cls(**{name: number(value) for name, value in fields.items()})
+
+    @classmethod
+    def at_rates(cls, a: float, b: float, n_classes: int, n_annotators: int) -> ExactChannel:
+        return cls()
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,26 +217,14 @@ class ConfusionChannel:
     def predict_same(self, f_left: Tensor, f_right: Tensor) -> Tensor:
         return ((f_left @ self.p_same.to(f_left)) * f_right).sum(-1)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {"kind": "confusion", "p_same": self.p_same.tolist(), "prior": self.prior}
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, object]) -> ConfusionChannel:
+        p_same = torch.tensor(fields["p_same"], dtype=torch.float64)
+        return cls(p_same, number(fields["prior"]))
 
-def channel_from_dict(data: Mapping[str, Any]) -> Channel:
-    """The channel that ``to_dict()`` described."""
-    from likewise.noise.annotators import AnnotatorChannel
-
-    fields = {key: value for key, value in data.items() if key != "kind"}
-    match data.get("kind"):
-        case "exact":
-            return ExactChannel(**fields)
-        case "rate":
-            return RateChannel(**fields)
-        case "confusion":
-            p_same = torch.tensor(fields.pop("p_same"), dtype=torch.float64)
-            return ConfusionChannel(p_same, **fields)
-        case "annotator":
-            return AnnotatorChannel.from_dict(fields)
-        case kind:
-            raise InputError(
-                f"unknown channel kind {kind!r}; known are exact, rate, confusion and annotator."
-            )
+    @classmethod
+    def at_rates(cls, a: float, b: float, n_classes: int, n_annotators: int) -> ConfusionChannel:
+        return cls.from_rates(a, b, n_classes)

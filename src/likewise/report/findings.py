@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from likewise.methods.registry import METHODS
+from likewise.noise.registry import CHANNELS
 from likewise.report.contents import Columns, Contents
 
-METHODS = {
-    "joint": "the joint likelihood of all judgements",
-    "mns": "the noisy-similarity likelihood (MNS)",
-    "mcl": "the pairwise likelihood (MCL)",
-    "kcl": "the pairwise contrast (KCL)",
-}
 SURE = 0.9
 FEW_PER_ITEM = 5
 UNINFORMATIVE = 0.1  # P(same | same) - P(same | different) of somebody who hardly looks
@@ -62,7 +58,7 @@ def tiles(contents: Contents) -> list[Tile]:
             "judgements",
             f"{_share(contents.judgements, 'same'):.0%} say same",
         ),
-        Tile(method, "method", METHODS.get(method, "")),
+        Tile(method, "method", METHODS[method].words if method in METHODS else ""),
         Tile(
             f"{confident:.0%}", "of items placed with confidence", f"probability {SURE:.0%} or more"
         ),
@@ -148,17 +144,8 @@ def channel_words(channel: dict[str, Any] | None) -> str:
     """The channel in a sentence; empty where there is none."""
     if channel is None:
         return ""
-    kind = channel.get("kind")
-    if kind == "rate" or {"a", "b"} <= set(channel):
-        return (
-            f"Two items perceived as one class are called same {channel['a']:.0%} of the time, "
-            f"two perceived as different classes {channel['b']:.0%} of the time."
-        )
-    return {
-        "exact": "An answer follows from the two perceived classes without slips.",
-        "annotator": "Each person has rates of their own, listed below.",
-        "confusion": "How often two items are called same depends on both perceived classes.",
-    }.get(str(kind), "")
+    entry = CHANNELS.get(str(channel.get("kind")))
+    return "" if entry is None else entry.describe(channel)
 
 
 def _share(d: dict[str, Any], key: str) -> float:

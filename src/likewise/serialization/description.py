@@ -19,6 +19,7 @@ MAX_CLASSES = 1_000_000
 # Version 1 is that of Likewise 0.1. What its fields are called since.
 INPUTS_OF_VERSION_1 = {"mirror": "flip_tta"}
 RECIPE_OF_VERSION_1 = {
+    "averaging": "ema_decay",
     "forerunners": "teachers",
     "revivals": "split_merged_at",
     "teacher_from": "mean_teacher_from",
