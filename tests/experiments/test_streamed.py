@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from likewise.methods.joint import joint_program
 from torch import nn
 
 from likewise.datasets import Dataset, ImageStream, load
@@ -19,6 +18,7 @@ from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import load_results
 from likewise.experiments.streamed import StreamedProblem
 from likewise.items.lazy import LazyImages
+from likewise.methods.joint import joint_program
 from likewise.pairs import Pairs
 from likewise.training.recipe import Recipe
 

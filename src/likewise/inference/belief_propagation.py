@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 
 from likewise.inference.fields import BLOCK, MessageSums, field_operator
-from likewise.inference.graph import Contraction, Graph, contract
+from likewise.inference.graph import Contraction, EdgeLikelihoods, Graph, contract
+from likewise.inference.posterior import Posterior, guess
 from likewise.nn.cpu_kernels import softmax
 from likewise.noise.channels import Channel, ExactChannel, RateChannel
 from likewise.pairs.edges import chunks
@@ -33,27 +34,6 @@ Method = Literal["auto", "bp", "mean_field"]
 MAX_MESSAGE_FLOATS = 60_000_000  # beyond 3 million judgements of 10 classes: mean field
 DENSE_DEGREE = 250  # judgements an item beyond which leaving one out changes nothing
 TINY = 1e-30
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """What the judgements and the prior say of each z_i.
-
-    ``log_belief`` (N, C), normalised; ``evidence`` log P(judgements) (Bethe, or a mean-field
-    bound); ``to_left``, ``to_right`` (M, C) log messages, None without belief propagation.
-    """
-
-    log_belief: Tensor
-    evidence: float
-    iterations: int
-    converged: bool
-    to_left: Tensor | None = None
-    to_right: Tensor | None = None
-
-    @property
-    def belief(self) -> Tensor:
-        """(N, C) probabilities."""
-        return self.log_belief.exp()
 
 
 @dataclass(frozen=True)
@@ -80,7 +60,7 @@ def infer(
     """Posterior of z under ``log_prior`` (N, C), the judgements and the channel.
 
     Stops when beliefs change by less than ``tolerance`` on average. ``start`` warm-starts from an
-    earlier posterior of the same graph.
+    earlier posterior of the same graph, or from beliefs alone (`guess`).
     """
     schedule = _Schedule(iterations, damping, tolerance, start)
     if isinstance(channel, ExactChannel):
@@ -154,6 +134,8 @@ def _belief_propagation(
     if start is not None and start.to_left is not None and start.to_left.shape == shape:
         assert start.to_right is not None
         to_left, to_right = start.to_left.clone(), start.to_right.clone()
+    elif start is not None:
+        to_left, to_right = _first_messages(start.log_belief.to(log_prior), graph, likelihood)
     else:
         to_left, to_right = log_prior.new_zeros(shape), log_prior.new_zeros(shape)
     add_up = MessageSums(graph)
@@ -178,6 +160,21 @@ def _belief_propagation(
     evidence = _bethe(total, graph, to_left, to_right)
     log_belief = torch.log_softmax(total, dim=1)
     return Posterior(log_belief, evidence, done, converged, to_left, to_right)
+
+
+def _first_messages(
+    log_belief: Tensor, graph: Graph, likelihood: EdgeLikelihoods
+) -> tuple[Tensor, Tensor]:
+    """What each end would tell the other, if beliefs (N, C) were all there is: two (M, C)."""
+    belief = softmax(log_belief)
+    shape = (len(graph), belief.shape[1])
+    to_left, to_right = belief.new_empty(shape), belief.new_empty(shape)
+    for part in graph.chunks():
+        rows = likelihood[part]
+        to_right[part] = _message(belief.index_select(0, graph.left[part]), rows)
+        rows = rows if rows.ndim == 2 else rows.mT
+        to_left[part] = _message(belief.index_select(0, graph.right[part]), rows)
+    return to_left, to_right
 
 
 def _cavities(
@@ -273,6 +270,10 @@ def _infer_contracted(
     nodes = log_prior.new_zeros(merged.graph.n_items, log_prior.shape[1])
     nodes.index_add_(0, merged.component, log_prior)
     apart = RateChannel(1 - channel.slip, channel.slip)
+    start = None
+    if schedule.start is not None:  # a node believes what its items do on average
+        total = torch.zeros_like(nodes).index_add_(0, merged.component, schedule.start.belief)
+        start = guess(total / merged.sizes[:, None].to(total))
     found = infer(
         nodes,
         merged.graph,
@@ -280,6 +281,7 @@ def _infer_contracted(
         iterations=schedule.iterations,
         damping=schedule.damping,
         tolerance=schedule.tolerance,
+        start=start,
     )
     evidence = found.evidence + merged.contradictions * float(np.log(channel.slip))
     log_belief = found.log_belief[merged.component]

@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.inference.belief_propagation import Posterior, edge_statistics, infer
+from likewise.inference.belief_propagation import edge_statistics, infer
 from likewise.inference.cross_fitting import Head, Targets, judged_score, log_perceived
 from likewise.inference.graph import Graph
+from likewise.inference.posterior import Posterior, guess
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import class_posterior, likelihood_transition
 
@@ -74,10 +75,13 @@ def run_em(
     if transition is None:
         transition = _first_transition(start.perceived, options)
     records: list[dict[str, Any]] = []
-    targets, posterior = start, None
+    # The first inference begins from the start's beliefs: where the prior is flat, one that began
+    # from nothing would forget them.
+    targets: Targets = start
+    posterior: Posterior | None = None if start.weight.min() == 0 else guess(start.perceived)
     best: State | None = None
     waited = 0
-    for number in range(1, options.rounds + 1):
+    for _ in range(options.rounds):
         began = time.perf_counter()
         state = _round(
             graph, head, channel, targets, transition, folds, options, generator, posterior
@@ -90,7 +94,7 @@ def run_em(
         if waited >= options.patience:
             break
         targets, transition, channel = state.targets, state.transition, state.channel
-        posterior = state.posterior if number > 1 else None
+        posterior = state.posterior
     assert best is not None
     return replace(best, history=records)
 

@@ -10,11 +10,12 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from likewise.inference.belief_propagation import Posterior, edge_statistics, infer
+from likewise.inference.belief_propagation import edge_statistics, infer
 from likewise.inference.channel_selection import confusable, with_confusions
 from likewise.inference.cross_fitting import Head
 from likewise.inference.em import Options, State, first_targets, run_em
 from likewise.inference.graph import contract
+from likewise.inference.posterior import Posterior, guess
 from likewise.inference.problem import JointProblem
 from likewise.inference.starts import (
     HINT,
@@ -94,7 +95,7 @@ def _settle(problem: JointProblem, belief: Tensor, channel: Channel, confusions:
     """
     if confusions and confusable(problem.graph, problem.n_classes):
         channel = with_confusions(channel, problem.n_classes)
-    posterior = Posterior(torch.log(belief.clamp_min(1e-6)), 0.0, 0, False)
+    posterior = guess(belief)
     channel = channel.update(edge_statistics(posterior, problem.graph, channel))
     flat = torch.zeros_like(belief)
     posterior = infer(HINT * posterior.log_belief, problem.graph, channel, iterations=20)

@@ -30,7 +30,7 @@ from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram, finish
 from likewise.nn.model import logits_of
 from likewise.nn.networks import temperature_scaled
-from likewise.noise.estimation import class_posterior, held_out_transition
+from likewise.noise.estimation import class_posterior, held_out_transition, suited_temperature
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.objectives.forward_corrected import Distillation, ForwardCorrected
 from likewise.training.recipe import Recipe
@@ -127,7 +127,7 @@ def _one_network(
     fixed = None if known is None else torch.as_tensor(known, dtype=torch.float32)
     objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
     run = yield _run(problem, objective, recipe, train, held, start=0)
-    return _calibrated(problem, run, held)
+    return _calibrated(problem, run, evidence, held)
 
 
 def cross_fit(
@@ -145,7 +145,7 @@ def cross_fit(
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
         run = yield _run(problem, objective, recipe, train, held, start=again + fold)
-        teachers.append(_calibrated(problem, run, held))
+        teachers.append(_calibrated(problem, run, evidence, held))
         logits = logits_of(teachers[-1].model, problem.take(held), problem.device).cpu()
         log_g[held] = logits.float().log_softmax(dim=1)
     transition, temperature = held_out_transition(log_g, evidence)
@@ -164,7 +164,7 @@ def distil(
     )
     recipe = found.recipe.with_(mean_teacher_from=None, high_noise=None, teachers=0)
     run = yield _run(problem, objective, recipe, train, held, start=2 * len(found.teachers))
-    return replace(_calibrated(problem, run, held), posterior=posterior.numpy())
+    return replace(_calibrated(problem, run, evidence, held), posterior=posterior.numpy())
 
 
 def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
@@ -202,16 +202,16 @@ def _run(
     return problem.run(objective, recipe, model, start, split=(train, held))
 
 
-def _calibrated(problem: Problem, run: TrainingRun, held: Index) -> FitResult:
-    """A run's outcome. Its T was estimated together with a temperature, which the model takes
-    over (temperature scaling): mixing items leaves a network too unsure."""
-    learned = run.best.estimates["transition"].cpu().double().numpy()
-    fitted = finish(run, "joint", learned)
+def _calibrated(problem: Problem, run: TrainingRun, evidence: Tensor, held: Index) -> FitResult:
+    """A run's outcome, its confidence mended on the held-out items (temperature scaling): mixing
+    items leaves a network too unsure."""
+    transition = run.best.estimates["transition"]
+    fitted = finish(run, "joint", transition.cpu().double().numpy())
+    logits = logits_of(fitted.model, problem.take(held), problem.device)
+    temperature = suited_temperature(logits, transition, evidence[held].to(logits.device))
     few = problem.take(held[:2])
     calibrated = temperature_scaled(
-        fitted.model,
-        float(run.best.estimates["temperature"]),
-        lambda model: logits_of(model, few, problem.device),
+        fitted.model, float(temperature), lambda model: logits_of(model, few, problem.device)
     )
     return replace(fitted, model=calibrated)
 

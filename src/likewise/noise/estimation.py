@@ -119,13 +119,21 @@ def held_out_transition(logits: Tensor, evidence: Tensor) -> tuple[Tensor, Tenso
     counts, surely_kept = _confident_counts(logits, evidence, at_least=ENOUGH)
     counted = shrunk_transition(counts)[0]
     refuted = likeliest.diagonal().mean() < surely_kept
-    g = _at_temperatures(logits, TEMPERATURES)
-    costs = _mean_cost(_costs(g, evidence.to(g), counted), evidence)
-    suited = torch.tensor(TEMPERATURES, device=logits.device)[costs.argmin()]
+    suited = suited_temperature(logits, counted, evidence)
     return (
         torch.where(refuted, counted.to(likeliest), likeliest),
         torch.where(refuted, suited.to(temperature), temperature),
     )
+
+
+def suited_temperature(logits: Tensor, transition: Tensor, evidence: Tensor) -> Tensor:
+    """() by what to divide the logits of held-out items, to explain them best through a fixed T.
+
+    Temperature scaling (Guo et al., 2017), on what was judged instead of on true classes.
+    """
+    g = _at_temperatures(logits, TEMPERATURES)
+    costs = _mean_cost(_costs(g, evidence.to(g), transition.to(g)), evidence)
+    return torch.tensor(TEMPERATURES, device=logits.device)[costs.argmin()]
 
 
 def likelihood_transition(
