@@ -99,7 +99,7 @@ def _prepare_inference(pairs: Any) -> Any:
     """One iteration of mean field with ten classes, from a random prior."""
     import torch
 
-    from likewise.inference.belief_propagation import (infer)
+    from likewise.inference.belief_propagation import infer
     from likewise.inference.graph import Graph
     from likewise.noise.channels import RateChannel
 

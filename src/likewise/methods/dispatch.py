@@ -68,9 +68,7 @@ def identity(problem: Problem) -> dict[str, object]:
     """What decides the result of a fit, beside the method: for checkpoints to be recognised by."""
     pairs = problem.pairs
     columns: tuple[NDArray[np.generic] | None, ...] = (
-        (pairs.components(),)
-        if pairs.is_complete
-        else tuple(pairs.columns().values())
+        (pairs.components(),) if pairs.is_complete else tuple(pairs.columns().values())
     )
     return {
         "items' digest": digest_of(problem.items),
