@@ -14,8 +14,9 @@ what z says given the item, where a network that is trained on z long enough lea
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -114,6 +115,9 @@ def evidence_program(
         moved, transition = distance(found.transition, transition), found.transition
         if moved < MOVED:
             break
+    for changes in recipe.students[:-1]:
+        found = yield from next_generation(problem, evidence, found, transition, changes)
+        transition = found.transition if given is None else transition
     student = yield from distil(problem, evidence, found, transition)
     return _with_history(student, found.teachers)
 
@@ -141,20 +145,60 @@ def cross_fit(
 
     With a ``fixed`` T (C, C) they are trained through it, else through what each finds on its fold.
     """
+
+    def objective(train: Index, held: Index) -> ForwardCorrected:
+        return ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
+
+    again = 0 if fixed is None else recipe.teachers  # other starts than the first time
+    return (yield from _out_of_fold(problem, evidence, recipe, objective, again))
+
+
+def next_generation(
+    problem: Problem,
+    evidence: Tensor,
+    found: CrossFit,
+    transition: Tensor,
+    changes: dict[str, Any],
+) -> Generator[TrainingRun, TrainingRun, CrossFit]:
+    """Students of the teachers before them, cross-fitted as these were, that will teach in turn."""
+    posterior = class_posterior(found.log_g, transition, evidence)
+    recipe = _student_recipe(found.recipe, changes).with_(teachers=found.recipe.teachers)
+
+    def objective(train: Index, held: Index) -> ForwardCorrected:
+        own = evidence[train], evidence[held]
+        return Distillation(posterior[train], *own, problem.device, transition)
+
+    grown = yield from _out_of_fold(problem, evidence, recipe, objective, 2 * recipe.teachers)
+    return replace(grown, recipe=found.recipe)
+
+
+def _out_of_fold(
+    problem: Problem,
+    evidence: Tensor,
+    recipe: Recipe,
+    objective: Callable[[Index, Index], ForwardCorrected],
+    first_start: int,
+) -> Generator[TrainingRun, TrainingRun, CrossFit]:
+    """One network for each fold, trained on the others; T from what they say of their own."""
     folds = fold_of_items(problem, recipe.teachers)
     log_g = torch.empty_like(evidence)
-    teachers: list[FitResult] = []
-    again = 0 if fixed is None else recipe.teachers  # other starts than the first time
+    networks: list[FitResult] = []
     for fold in range(recipe.teachers):
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
-        run = yield _run(problem, objective, recipe, train, held, start=again + fold)
-        teachers.append(_calibrated(problem, run, evidence, held))
-        logits = logits_of(teachers[-1].model, problem.take(held), problem.device).cpu()
+        run = yield _run(
+            problem, objective(train, held), recipe, train, held, start=first_start + fold
+        )
+        networks.append(_calibrated(problem, run, evidence, held))
+        logits = logits_of(networks[-1].model, problem.take(held), problem.device).cpu()
         log_g[held] = logits.float().log_softmax(dim=1)
     transition, temperature = held_out_transition(log_g, evidence)
-    log_g = (log_g / temperature).log_softmax(dim=1)
-    return CrossFit(log_g, transition, teachers, run.recipe)
+    return CrossFit((log_g / temperature).log_softmax(dim=1), transition, networks, run.recipe)
+
+
+def _student_recipe(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
+    """A student has teachers of its own: it needs no other, and its noise is known."""
+    alone = recipe.with_(mean_teacher_from=None, high_noise=None, teachers=0, students=({},))
+    return alone.with_(**changes)
 
 
 def distil(
@@ -166,8 +210,8 @@ def distil(
     objective = Distillation(
         posterior[train], evidence[train], evidence[held], problem.device, transition
     )
-    recipe = found.recipe.with_(mean_teacher_from=None, high_noise=None, teachers=0)
-    run = yield _run(problem, objective, recipe, train, held, start=2 * len(found.teachers))
+    recipe = _student_recipe(found.recipe, found.recipe.students[-1])
+    run = yield _run(problem, objective, recipe, train, held, start=3 * len(found.teachers))
     return replace(_calibrated(problem, run, evidence, held), posterior=posterior.numpy())
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from likewise.errors import TrainingError
 from likewise.items import Items
+from likewise.training.augmentation import DRAWS, strong_view
 from likewise.training.distributed import ProcessGroup
 from likewise.training.objectives.pairwise import Objective
 from likewise.training.recipe import Recipe
@@ -37,6 +38,8 @@ class EpochPlan:
     flip: Tensor | None
     # (steps,) mixup's share of the item itself.
     mix: Tensor | None
+    # (steps, n, DRAWS) what the student's strong view of each image is made of.
+    strong: Tensor | None = None
 
     @classmethod
     def draw(
@@ -63,7 +66,11 @@ class EpochPlan:
             flip = torch.from_numpy(rng.random((steps, forwards, 2)) < 0.5)
         if recipe.mixup:
             mix = torch.from_numpy(rng.beta(recipe.mixup, recipe.mixup, steps).astype(np.float32))
-        return cls(rows, shift, flip, mix)
+        strong = None
+        if recipe.augment_strength:
+            drawn = rng.random((steps, forwards, DRAWS), dtype=np.float32)
+            strong = torch.from_numpy(2 * drawn - 1)
+        return cls(rows, shift, flip, mix, strong)
 
     def copy_(self, other: EpochPlan) -> None:
         """Take over another plan's content in place, so that a captured graph sees it."""
@@ -74,10 +81,12 @@ class EpochPlan:
         def move(tensor: Tensor | None) -> Tensor | None:
             return None if tensor is None else tensor.to(device)
 
-        return EpochPlan(self.rows.to(device), move(self.shift), move(self.flip), move(self.mix))
+        drawn = (self.shift, self.flip, self.mix, self.strong)
+        return EpochPlan(self.rows.to(device), *map(move, drawn))
 
     def _tensors(self) -> list[Tensor]:
-        return [t for t in (self.rows, self.shift, self.flip, self.mix) if t is not None]
+        drawn = (self.rows, self.shift, self.flip, self.mix, self.strong)
+        return [tensor for tensor in drawn if tensor is not None]
 
 
 def steps_of(shards: Sequence[NDArray[np.int64]], batch: int) -> int:
@@ -149,6 +158,7 @@ class Batches:
         self.steps_per_epoch = steps_of(self._row_shards, self.size)
         self.total_steps = self.steps_per_epoch * recipe.epochs
         self.counter = StepCounter(device)
+        self._strength = recipe.augment_strength
         self._plan: EpochPlan | None = None
 
     def begin_epoch(self, recipe: Recipe, epoch: int) -> None:
@@ -192,7 +202,14 @@ class Batches:
             index = index // self.process_group.world if self._shares_items else index
             shift = None if shift is None else self.process_group.block(shift)
             flip = None if flip is None else self.process_group.block(flip)
-        return self.source.take(index, shift, flip)
+        x = self.source.take(index, shift, flip)
+        if view == STUDENT and self.plan.strong is not None and self.source.holds_images:
+            strong = self.plan.strong[self.counter.in_epoch].squeeze(0)
+            if self.process_group is not None:
+                strong = self.process_group.block(strong)
+            strong = strong[torch.arange(len(x), device=self.device) % len(strong)]
+            x = strong_view(x, strong, self._strength)
+        return x
 
     def features(self) -> Tensor | None:
         """(N, d) all items, where they are feature vectors in memory."""

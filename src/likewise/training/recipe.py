@@ -54,6 +54,12 @@ class Recipe:
     start_share: float = 0.1
     split_merged_at: tuple[float, ...] = ()
     teachers: int = 0
+    # Changes for each generation of students (joint): the last learns from all items, those before
+    # are cross-fitted as teachers are, and teach the next (born-again networks).
+    students: tuple[dict[str, Any], ...] = ({},)
+    # How strongly images are augmented for learning (0: crop and flip alone), see
+    # `likewise.training.augmentation`.
+    augment_strength: float = 0.0
     high_noise: dict[str, Any] | None = None
     nonfinite: str = "stop"
 
@@ -64,6 +70,7 @@ class Recipe:
             object.__setattr__(
                 self, "mean_teacher_temperature", tuple(self.mean_teacher_temperature)
             )
+        object.__setattr__(self, "students", tuple(dict(changes) for changes in self.students))
         if self.high_noise is not None:  # tuples, as above: JSON makes lists of them
             changes = {
                 k: tuple(v) if isinstance(v, list) else v for k, v in self.high_noise.items()
@@ -80,6 +87,8 @@ class Recipe:
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
             "starts must be at least 1": self.starts < 1,
             "teachers must not be negative": self.teachers < 0,
+            "students must name at least one generation": not self.students,
+            "augment_strength must not be negative": self.augment_strength < 0,
             "start_share must lie in 0 to 1": not 0 < self.start_share <= 1,
             "a teacher needs averaged weights": self.mean_teacher_from is not None
             and not self.ema_decay,
@@ -117,23 +126,34 @@ JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
         warmup=0.05, ema_decay=0.998, shift=2, mixup=0.5, teachers=2,
+        students=({"epochs": 60, "augment_strength": 0.3},),
     ),
     "resnet32": Recipe(
-        epochs=90, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
-        warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5,
-        mean_teacher_from=0.2, mean_teacher_temperature=None, teachers=2,
-        high_noise={"mean_teacher_from": 1.0, "ema_decay": 0.9995},
+        epochs=60, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
+        warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
+        students=(
+            {"epochs": 60, "augment_strength": 0.3}, {"epochs": 120, "augment_strength": 0.4},
+        ),
     ),
     "vgg8": Recipe(
-        epochs=90, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
-        warmup=0.03, ema_decay=0.9995, shift=4, flip=True, mixup=0.5,
-        teachers=2,
+        epochs=60, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
+        warmup=0.03, ema_decay=0.9995, shift=4, flip=True, mixup=0.5, teachers=2,
+        students=(
+            {"epochs": 60, "augment_strength": 0.2}, {"epochs": 120, "augment_strength": 0.3},
+        ),
+    ),
+    "resnet18": Recipe(
+        epochs=40, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=5e-4, schedule="cosine",
+        warmup=0.05, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
+        augment_strength=0.3,
+        students=(
+            {"epochs": 60, "augment_strength": 0.7}, {"epochs": 80, "augment_strength": 0.9},
+        ),
     ),
 }  # fmt: skip
 # Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing,
 # and how many teachers: by noisy judgements of other digits (benchmarks/digits_recipe.py).
 JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, teachers=4)
-JOINT["resnet18"] = JOINT["resnet32"].with_(lr=0.1)
 
 
 def default_recipe(network: str | None, joint: bool) -> Recipe:
