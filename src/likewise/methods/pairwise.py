@@ -26,6 +26,7 @@ from likewise.noise.estimation import (
     anchor_transition,
     count_transition,
     gram_transition,
+    one_hot_evidence,
 )
 from likewise.training.objectives.pairwise import CompletePairwise, Objective, PairwiseLoss
 from likewise.training.objectives.shared_pairs import listed_objective
@@ -162,8 +163,9 @@ def estimate_transition(
     predicted = logits.argmax(dim=1).numpy()
     ids = problem.components[held]
     if problem.pairs.is_consistent() and (ids >= 0).mean() >= COVERAGE:
-        aligned = align(ids, predicted, problem.n_classes)
-        counted = count_transition(logits, torch.from_numpy(aligned))
+        aligned = torch.from_numpy(align(ids, predicted, problem.n_classes))
+        evidence = one_hot_evidence(aligned, problem.n_classes, torch.float32)
+        counted = count_transition(logits, evidence)
         return counted.double().numpy()
     listed = held_pairs.explicit()
     return gram_transition(
