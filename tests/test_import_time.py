@@ -14,9 +14,11 @@ LATER = {
     "onnxscript", "pandas", "polars", "torchvision", "tensorboard", "mlflow", "plotly", "fastapi",
 }  # fmt: skip
 CORE = [
-    "pairs", "noise", "functional", "losses", "objectives", "transition", "networks", "batches",
-    "training", "lanes", "fitting", "methods", "classifier", "matching", "theory", "storage",
-    "suspicion", "channels", "graph", "messages", "recipes", "checkpoints", "errors",
+    "errors", "pairs", "noise", "noise.estimation", "noise.channels", "functional", "losses",
+    "metrics", "theory", "nn", "nn.networks", "training.run", "training.scheduler",
+    "training.checkpoints", "training.objectives.forward_corrected", "inference",
+    "inference.graph_beliefs", "methods", "methods.joint", "methods.pairwise", "serialization",
+    "classifier", "active",
 ]  # fmt: skip
 
 
