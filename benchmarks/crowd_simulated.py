@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans
 from likewise import SimilarityClassifier
 from likewise.inference.em import Options
 from likewise.inference.problem import make_problem
-from likewise.inference.start_selection import begin, every_fit, from_graph
+from likewise.inference.start_selection import every_fit, from_graph, select_starts
 from likewise.io.atomic import write_json
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
@@ -65,7 +65,7 @@ def alternatives(crowd: Crowd, seed: int) -> dict[str, float]:
     problem = make_problem(*arguments)
     rates = moment_rates(crowd.pairs, crowd.n_classes, rng)
     people = AnnotatorChannel.from_rates(rates.a, rates.b, problem.n_annotators)
-    starts = begin(problem, people)
+    starts = select_starts(problem, people)
     items = torch.from_numpy(crowd.items)
     best = 0.0
     for state, head in every_fit(problem, starts):

@@ -14,9 +14,9 @@ from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
-from likewise.training.batches import take
 from likewise.training.recipe import Recipe
 from likewise.training.scheduler import run_program
+from likewise.training.sources import MappedItems, ResidentItems
 
 
 def make_problem(items: np.ndarray) -> Problem:
@@ -56,7 +56,7 @@ def test_pictures_are_moved_alike() -> None:
     pictures = np.random.default_rng(2).integers(256, size=(20, 6, 7, 3), dtype=np.uint8)
     rows, index = np.array([3, 5, 8, 13]), torch.tensor([2, 0, 3])
     shift, flip = torch.tensor([[1, -2], [0, 0], [2, 1]]), torch.tensor([True, False, True])
-    there = take(Selection(pictures, rows), index, shift, flip)
-    here = take(torch.from_numpy(pictures[rows]), index, shift, flip)
+    there = MappedItems(Selection(pictures, rows)).take(index, shift, flip)
+    here = ResidentItems(torch.from_numpy(pictures[rows])).take(index, shift, flip)
     assert torch.equal(there, here)
     assert len(Selection(pictures, rows).every(1, 2)) == 2

@@ -1,4 +1,7 @@
-"""Estimators of T on posteriors and perceived classes of which the true T is known."""
+"""Estimators of T on posteriors and perceived classes of which the true T is known.
+
+Every vectorised one also against a slow loop, on evidence that is hard, soft and lacking.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ from likewise.noise.estimation import (
     gram_transition,
     held_out_transition,
     likelihood_transition,
+    one_hot_evidence,
     shrunk_transition,
 )
 
@@ -37,6 +41,21 @@ def calibrated(n: int, sharpness: float, seed: int = 0) -> tuple[torch.Tensor, n
     logits = sharpness * torch.randn(n, C, generator=made)
     p = logits.softmax(dim=1)
     return logits, torch.multinomial(p, 1, generator=made).squeeze(1).numpy()
+
+
+def known(z: np.ndarray | torch.Tensor) -> torch.Tensor:
+    """(n, C) evidence of perceived classes that are known; -1 is not."""
+    return one_hot_evidence(torch.as_tensor(z), C, torch.float32)
+
+
+def softened(z: np.ndarray, seed: int = 5, sure: float = 0.9) -> torch.Tensor:
+    """(n, C) evidence as noisy answers leave it: P(w | z) of one drawn w, rows summing to 1.
+
+    An answer w is z with probability ``sure``, else any other class alike.
+    """
+    channel = symmetric(C, 1 - sure)
+    w = corrupt_labels(z, channel, seed)
+    return torch.tensor(channel[w], dtype=torch.float32)  # symmetric: row w is column w
 
 
 # -- anchors -------------------------------------------------------------------------------------
@@ -159,7 +178,7 @@ def test_no_counts_at_all_say_nothing():
 def test_counting_among_confident_items_finds_t(true):
     logits, y = calibrated(8000, sharpness=6.0)
     z = corrupt_labels(y, true, 1)
-    found = count_transition(logits, torch.from_numpy(z)).numpy()
+    found = count_transition(logits, known(z)).numpy()
     assert transition_error(found, true) < 0.12
 
 
@@ -168,7 +187,7 @@ def test_counting_leaves_out_what_the_network_is_unsure_of():
     y = np.random.default_rng(0).integers(C, size=4000)
     logits = torch.nn.functional.one_hot(torch.from_numpy(y), C).float() * 8
     logits[2000:] = 0.01 * torch.randn(2000, C, generator=torch.Generator().manual_seed(0))
-    found = count_transition(logits, torch.from_numpy(y))
+    found = count_transition(logits, known(y))
     assert found.diagonal().min() > 0.97
 
 
@@ -176,9 +195,9 @@ def test_counting_leaves_out_what_the_network_is_unsure_of():
 def test_unknown_perceived_classes_are_left_out(true):
     logits, y = calibrated(2000, sharpness=6.0)
     z = torch.from_numpy(corrupt_labels(y, true, 1))
-    known = torch.rand(2000, generator=torch.Generator().manual_seed(3)) < 0.8
-    masked = torch.where(known, z, -1)
-    found = count_transition(logits, masked).numpy()
+    asked = torch.rand(2000, generator=torch.Generator().manual_seed(3)) < 0.8
+    masked = torch.where(asked, z, -1)
+    found = count_transition(logits, known(masked)).numpy()
     assert transition_error(found, true) < 0.25
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
 
@@ -186,7 +205,7 @@ def test_unknown_perceived_classes_are_left_out(true):
 def test_a_class_that_is_never_predicted_gets_a_row_all_the_same():
     logits = torch.zeros(50, C)
     logits[:, 0] = 5
-    found = count_transition(logits, torch.zeros(50, dtype=torch.int64))
+    found = count_transition(logits, known(np.zeros(50, np.int64)))
     assert torch.isfinite(found).all()
     torch.testing.assert_close(found.sum(dim=1), torch.ones(C))
 
@@ -198,7 +217,7 @@ def test_a_class_that_is_never_predicted_gets_a_row_all_the_same():
 def test_likelihood_finds_t_from_calibrated_posteriors(true):
     logits, y = calibrated(8000, sharpness=4.0)
     z = corrupt_labels(y, true, 1)
-    found, temperature, cost = likelihood_transition(logits, torch.from_numpy(z))
+    found, temperature, cost = likelihood_transition(logits, known(z))
     assert transition_error(found, true) < 0.12
     assert 0.7 <= float(temperature) <= 1.5
     f = logits.double().softmax(dim=1).numpy() @ true
@@ -211,7 +230,7 @@ def test_likelihood_finds_the_temperature_of_a_miscalibrated_network(factor):
     true = symmetric(C, 0.3)
     logits, y = calibrated(8000, sharpness=4.0)
     z = torch.from_numpy(corrupt_labels(y, true, 1))
-    found, temperature, _ = likelihood_transition(factor * logits, z)
+    found, temperature, _ = likelihood_transition(factor * logits, known(z))
     assert float(temperature) == pytest.approx(factor, rel=0.45)
     assert transition_error(found, true) < 0.12
 
@@ -221,7 +240,9 @@ def test_likelihood_leaves_unknown_items_out():
     z = torch.from_numpy(corrupt_labels(y, symmetric(C, 0.2), 1))
     masked = torch.cat([z, torch.full((100,), -1)])
     more = torch.cat([logits, torch.randn(100, C, generator=torch.Generator().manual_seed(1))])
-    for one, two in zip(likelihood_transition(logits, z), likelihood_transition(more, masked)):
+    for one, two in zip(
+        likelihood_transition(logits, known(z)), likelihood_transition(more, known(masked))
+    ):
         torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
 
 
@@ -231,8 +252,8 @@ def test_estimates_do_not_know_the_numbering():
     order = torch.tensor([3, 0, 4, 1, 2])  # new class k is old class order[k]
     place = torch.argsort(order)
     for estimate in (count_transition, lambda a, b: likelihood_transition(a, b)[0]):
-        plain = estimate(logits, z)
-        renumbered = estimate(logits[:, order], place[z])
+        plain = estimate(logits, known(z))
+        renumbered = estimate(logits[:, order], known(place[z]))
         torch.testing.assert_close(renumbered, plain[order][:, order], atol=1e-4, rtol=1e-3)
 
 
@@ -274,17 +295,17 @@ def too_sure(
 
 def test_a_t_that_keeps_less_than_the_surest_items_agree_is_refuted():
     logits, z = too_sure()
-    likeliest, _, _ = likelihood_transition(logits, z)
-    found, _ = held_out_transition(logits, z)
+    likeliest, _, _ = likelihood_transition(logits, known(z))
+    found, _ = held_out_transition(logits, known(z))
     assert float(likeliest.diagonal().mean()) < 0.33
     assert float(found.diagonal().mean()) == pytest.approx(0.4, abs=0.05)
-    torch.testing.assert_close(found, count_transition(logits, z))
+    torch.testing.assert_close(found, count_transition(logits, known(z)))
 
 
 def test_with_less_noise_the_network_must_be_less_sure():
     logits, z = too_sure(noise=0.4, margin=0.5)
-    _, suited, _ = likelihood_transition(logits, z)
-    found, temperature = held_out_transition(logits, z)
+    _, suited, _ = likelihood_transition(logits, known(z))
+    found, temperature = held_out_transition(logits, known(z))
     assert suited < temperature
     costs = [
         -((logits / t).softmax(dim=1) @ found).gather(1, z[:, None]).log().mean()
@@ -296,8 +317,8 @@ def test_with_less_noise_the_network_must_be_less_sure():
 def test_a_few_items_refute_nothing():
     for n, refuted in ((350, False), (4000, True)):
         logits, z = too_sure(n, noise=0.2)
-        found, _ = held_out_transition(logits, z)
-        likeliest = likelihood_transition(logits, z)[0]
+        found, _ = held_out_transition(logits, known(z))
+        likeliest = likelihood_transition(logits, known(z))[0]
         assert torch.equal(found, likeliest) is not refuted
 
 
@@ -305,7 +326,7 @@ def test_a_few_items_refute_nothing():
 def test_the_likeliest_t_stays_where_counting_agrees(true):
     logits, y = calibrated(3000, 4.0)
     z = torch.tensor(corrupt_labels(y, true, np.random.default_rng(1)))
-    likeliest, suited, _ = likelihood_transition(logits, z)
-    found, temperature = held_out_transition(logits, z)
+    likeliest, suited, _ = likelihood_transition(logits, known(z))
+    found, temperature = held_out_transition(logits, known(z))
     torch.testing.assert_close(found, likeliest)
     assert temperature == suited

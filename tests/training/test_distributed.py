@@ -18,6 +18,7 @@ from torch import multiprocessing
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network
 from likewise.noise import corrupt_labels, symmetric
+from likewise.noise.estimation import one_hot_evidence
 from likewise.pairs import Pairs
 from likewise.training.distributed import (
     ProcessGroup,
@@ -49,7 +50,8 @@ def make_run(kind: str, process_group: ProcessGroup | None = None, shards: int =
     objective: Objective
     if kind in ("joint", "taught"):
         ids = np.where(np.arange(203) % 7 == 0, -1, pairs.components())  # some are unknown
-        objective = ForwardCorrected(ids[train], ids[held], 4, CPU)
+        evidence = one_hot_evidence(torch.from_numpy(ids), 4, torch.float32)
+        objective = ForwardCorrected(evidence[train], evidence[held], CPU)
         recipe = recipe.with_(mixup=0.5, mean_teacher_from=0.2 if kind == "taught" else None)
     elif kind == "complete":
         loss = PairwiseLoss("mns", torch.as_tensor(symmetric(4, 0.2), dtype=torch.float32))

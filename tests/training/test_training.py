@@ -20,6 +20,7 @@ from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy
 from likewise.nn.model import InputLayer, Model, logits_of
+from likewise.noise.estimation import one_hot_evidence
 from likewise.pairs import Pairs
 from likewise.training.devices import choose_device, on_device
 from likewise.training.objectives.forward_corrected import ForwardCorrected
@@ -48,6 +49,11 @@ VARIANTS = {
     ),
 }
 every_variant = pytest.mark.parametrize("recipe", VARIANTS.values(), ids=VARIANTS)
+
+
+def known_classes(ids: np.ndarray) -> torch.Tensor:
+    """Evidence of known perceived classes; -1 is unknown."""
+    return one_hot_evidence(torch.from_numpy(ids), 3, torch.float32)
 
 
 def joint_run(recipe: Recipe = QUICK, **options) -> TrainingRun:
@@ -114,9 +120,12 @@ def digest() -> str:
 
 
 def test_same_seed_same_model_in_another_process():
-    script = "import torch; torch.set_num_threads(1); import test_training as t; print(t.digest())"
+    script = (
+        f"import sys; sys.path[:0] = {[str(TESTS), str(TESTS / 'training')]}\n"
+        "import torch; torch.set_num_threads(1); import test_training as t; print(t.digest())"
+    )
     other = subprocess.run(
-        [sys.executable, "-c", script], cwd=TESTS, check=True, capture_output=True, text=True
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
     )
     assert other.stdout.strip() == digest()
 
@@ -184,9 +193,10 @@ def test_held_out_items_are_never_trained_on():
     recipe = QUICK.with_(ema_decay=0.0)
 
     def train(held_ids: np.ndarray) -> TrainingRun:
+        evidence, held_evidence = known_classes(y[:200]), known_classes(held_ids)
         torch.manual_seed(0)
         model = Model(InputLayer.fit(items), nn.Linear(4, 3))
-        objective = ForwardCorrected(y[:200], held_ids, 3, CPU, torch.eye(3))
+        objective = ForwardCorrected(evidence, held_evidence, CPU, torch.eye(3))
         run = TrainingRun(model, items, held, objective, recipe)
         run.train()
         return run
@@ -341,8 +351,8 @@ def test_balance_is_taken_off_the_loss(generator):
 
 
 def perceived_classes(transition: torch.Tensor | None) -> ForwardCorrected:
-    ids, held = np.array([0, -1, 2, 1, 1]), np.array([1, -1, 0])
-    return ForwardCorrected(ids, held, 3, CPU, transition)
+    evidence = known_classes(np.array([0, -1, 2, 1, 1]))
+    return ForwardCorrected(evidence, known_classes(np.array([1, -1, 0])), CPU, transition)
 
 
 def test_forward_corrected_cross_entropy(generator):
