@@ -191,7 +191,8 @@ def _out_of_fold(
         networks.append(_calibrated(problem, run, evidence, held))
         logits = logits_of(networks[-1].model, problem.take(held), problem.device).cpu()
         log_g[held] = logits.float().log_softmax(dim=1)
-    transition, temperature = held_out_transition(log_g, evidence)
+    there = log_g.to(problem.device), evidence.to(problem.device)
+    transition, temperature = (found.cpu() for found in held_out_transition(*there))
     return CrossFit((log_g / temperature).log_softmax(dim=1), transition, networks, run.recipe)
 
 
