@@ -365,7 +365,7 @@ class TestOddNames:
     def test_a_doubled_column(self, tmp_path: Path) -> None:
         names = ["left", "right", "same", "left"]
         pq.write_table(pa.table([pa.array([k]) for k in (0, 1, 1, 2)], names), tmp_path / "p.pq")
-        with pytest.raises(InputError, match=r"p\.pq has several columns named left; rename all"):
+        with pytest.raises(InputError, match=r"p\.pq has several columns named left"):
             read_pairs(tmp_path / "p.pq")
         pq.write_table(pa.table([pa.array([0]), pa.array([1])], ["a", "a"]), tmp_path / "l.pq")
         with pytest.raises(InputError, match=r"l\.pq has several columns named a"):

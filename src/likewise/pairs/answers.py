@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError, RowError
+from likewise.pairs.columns import BoolArray, IndexArray
 
 SAME = frozenset(
     {"1", "1.0", "+1", "true", "t", "yes", "y", "same", "similar", "match", "must-link"}
@@ -21,8 +20,6 @@ NO_ANSWER = frozenset(
     | {"na", "n/a", "?", "<na>", "don't know"}
 )
 EXPECTED = "1/0, 1/-1, true/false, same/different, or blank or unsure for no answer"
-
-BoolArray = NDArray[np.bool_]
 
 
 def parse_answers(same: ArrayLike) -> tuple[BoolArray, BoolArray]:
@@ -38,9 +35,7 @@ def parse_answers(same: ArrayLike) -> tuple[BoolArray, BoolArray]:
     return parse_coded_answers(codes, [str(word) for word in distinct])
 
 
-def parse_coded_answers(
-    codes: NDArray[np.integer[Any]], words: list[str]
-) -> tuple[BoolArray, BoolArray]:
+def parse_coded_answers(codes: IndexArray, words: list[str]) -> tuple[BoolArray, BoolArray]:
     """The same for answers given as ``words[codes]``: a hundred million answers are few words."""
     plain = [word.strip().lower() for word in words]
     for k, word in enumerate(plain):
@@ -52,7 +47,7 @@ def parse_coded_answers(
     return is_same[codes], answered[codes]
 
 
-def _from_numbers(array: NDArray[Any]) -> tuple[BoolArray, BoolArray]:
+def _from_numbers(array: NDArray[np.generic]) -> tuple[BoolArray, BoolArray]:
     answered = ~np.isnan(array) if array.dtype.kind == "f" else np.ones(len(array), bool)
     is_same = array == 1
     negative, zero = array == -1, array == 0
@@ -65,7 +60,7 @@ def _from_numbers(array: NDArray[Any]) -> tuple[BoolArray, BoolArray]:
     return is_same, answered
 
 
-def _refuse_zero_beside_minus_one(codes: NDArray[np.integer[Any]], plain: list[str]) -> None:
+def _refuse_zero_beside_minus_one(codes: IndexArray, plain: list[str]) -> None:
     zeros = [k for k, word in enumerate(plain) if word in {"0", "0.0"}]
     if zeros and any(word in {"-1", "-1.0"} for word in plain):
         raise RowError(int(np.argmax(codes == zeros[0])), _AMBIGUOUS_ZERO)
@@ -77,6 +72,6 @@ _AMBIGUOUS_ZERO = (
 )
 
 
-def _not_known(answer: Any) -> str:
+def _not_known(answer: object) -> str:
     shown = answer.item() if isinstance(answer, np.generic) else answer
     return f"same is {shown!r}, which is none of {EXPECTED}."

@@ -160,14 +160,14 @@ def check_chosen(items: ArrayLike, n_items: int) -> IndexArray:
     return chosen
 
 
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: Column) -> Column:
     """The same memory, which cannot be written to through what is returned."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
-def for_torch(array: NDArray[Any]) -> NDArray[Any]:
+def for_torch(array: Column) -> Column:
     """A read-only column as `torch.from_numpy` takes it without a warning: the same memory.
 
     Only where that was read-only from the first (a memory map), a copy. Tensors of it are inputs:
@@ -181,14 +181,14 @@ def for_torch(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-def _from_objects(array: NDArray[Any]) -> NDArray[Any]:
+def _from_objects(array: Column) -> Column:
     """What an object column really holds: integers, or a text that is not."""
     narrowed = np.array(array.tolist())
     return narrowed if narrowed.ndim == 1 else array
 
 
 def _check_codes(
-    codes: NDArray[Any], names: NDArray[np.str_]
+    codes: Column, names: NDArray[np.str_]
 ) -> tuple[NDArray[np.int32], NDArray[np.str_]]:
     if len(codes) and (
         codes.dtype.kind not in "iu" or codes.min() < 0 or codes.max() >= len(names)
@@ -197,7 +197,7 @@ def _check_codes(
     return codes.astype(np.int32, copy=False), names
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return value is None or value != value  # NaN is the value that differs from itself
 
 

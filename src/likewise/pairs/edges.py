@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-IndexArray = NDArray[np.integer[Any]]
-BoolArray = NDArray[np.bool_]
+from likewise.pairs.columns import BoolArray, IndexArray
 
 # Judgements handled at a time: temporary arrays stay near 100 MB whatever the number of judgements.
 CHUNK = 1 << 23

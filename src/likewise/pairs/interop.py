@@ -5,7 +5,6 @@ of pytorch-metric-learning.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,7 +17,7 @@ from likewise.pairs.container import Pairs
 
 def from_metric_learn(
     pairs: ArrayLike, y: ArrayLike, preprocessor: ArrayLike | None = None
-) -> tuple[NDArray[Any], Pairs]:
+) -> tuple[NDArray[np.generic], Pairs]:
     """Items ``X`` (N, d) and judgements from what metric-learn's ``fit(pairs, y)`` takes.
 
     ``pairs`` is (M, 2, d), two rows of features each, where equal rows are one item; or (M, 2)
@@ -44,7 +43,7 @@ def from_metric_learn(
 
 def to_metric_learn(
     pairs: Pairs, X: ArrayLike | None = None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
     """``(pairs, y)`` for metric-learn: (M, 2, d) of the items ``X``, or (M, 2) indices without."""
     listed = pairs.explicit()
     index = np.stack([listed.left, listed.right], axis=1)
@@ -52,7 +51,7 @@ def to_metric_learn(
     return (index if X is None else np.asarray(X)[index]), y
 
 
-def from_indices_tuple(indices: Sequence[Any], n_items: int | None = None) -> Pairs:
+def from_indices_tuple(indices: Sequence[Tensor | ArrayLike], n_items: int | None = None) -> Pairs:
     """Judgements from pytorch-metric-learning's ``indices_tuple``.
 
     Four tensors are (anchor, positive, anchor, negative), three are triplets (anchor, positive,
@@ -90,7 +89,7 @@ def to_indices_tuple(
     return anchor, positive, other, negative
 
 
-def _indices(part: Any) -> NDArray[np.int64]:
+def _indices(part: Tensor | ArrayLike) -> NDArray[np.int64]:
     array = part.detach().cpu().numpy() if isinstance(part, Tensor) else np.asarray(part)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError("every part of an indices_tuple must be a list of item indices.")

@@ -38,7 +38,7 @@ class RateEstimate:
 def moment_rates(pairs: Pairs, n_classes: int, rng: np.random.Generator) -> RateEstimate:
     """(a, b) of judgements, by their pairs and triangles; see `rates_from_triangles`."""
     graph = pairs.graph
-    triangles = count_triangles(graph, rng, max_paths=MAX_PATHS)
+    triangles = count_triangles(graph, rng, max_paths=MAX_PATHS, thorough=True)
     return rates_from_triangles(graph.n_same / max(len(graph), 1), triangles, n_classes)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
-
-IndexArray = NDArray[np.integer[Any]]
+from likewise.pairs.columns import IndexArray
 
 
 def random_pairs(

@@ -100,20 +100,21 @@ def count_triangles(
     rng: np.random.Generator,
     *,
     max_paths: float = MAX_PATHS,
+    thorough: bool = False,
     index: PairIndex | None = None,
 ) -> Triangles:
     """Count the triangles exactly up to ``max_paths`` paths of two judgements, else sample them.
 
-    Paths are sampled first. Where too few of them close, because the graph is sparse, all triangles
-    among a random part of the items are counted instead, as many items as ``max_paths`` allows.
-    ``index`` is the graph's own, where there is one already.
+    Random paths are looked at. Where hardly one of them closes, because the graph is sparse, a
+    ``thorough`` count goes on to all triangles among a random part of the items, as large as
+    ``max_paths`` allows. ``index`` is the graph's own, where there is one already.
     """
     index = PairIndex(graph) if index is None else index
     paths = float(np.square(graph.degree, dtype=np.float64).sum())
     if paths <= max_paths or graph.n_items <= MAX_DENSE_ITEMS:
         return _exact(index, graph.degree, sampled=False)
     found = _sampled(graph, index, rng)
-    if found.closed >= ENOUGH:
+    if not thorough or found.closed >= ENOUGH:
         return found
     part = _some_items(graph, (max_paths / paths) ** (1 / 3), rng)
     among = _exact(PairIndex(part), part.degree, sampled=True)
@@ -127,46 +128,44 @@ def complete_triangles(ids: IndexArray) -> Triangles:
 
 
 def _exact(index: PairIndex, degree: NDArray[np.int64], sampled: bool) -> Triangles:
-    same, judged = _matrices(index)
+    low, high, share = index.shares()
     paths = float(np.square(degree, dtype=np.float64).sum())
-    closed = two = three = 0.0
     if index.n_items <= MAX_DENSE_ITEMS and DENSE_SPEED * paths >= index.n_items**3:
-        said, asked = same.toarray(), judged.toarray()
+        said, asked = np.zeros((2, index.n_items, index.n_items))
+        said[low, high] = said[high, low] = share
+        asked[low, high] = asked[high, low] = 1
         through = said @ said
-        three, two = float((through * said).sum()), float((through * (asked - said)).sum())
-        closed = float(((asked @ asked) * asked).sum())
-    else:
-        for rows in _row_blocks(judged, degree):
-            said, asked = same[rows], judged[rows]
-            through = said @ same
-            three += float((through * said).sum())
-            two += float((through * (asked - said)).sum())
-            closed += float(((asked @ judged) * asked).sum())
-    return Triangles(closed / 6, two / 2, three / 6, sampled)
+        two, three = float((through * (asked - said)).sum()), float((through * said).sum())
+        return Triangles(float(((asked @ asked) * asked).sum()) / 6, two / 2, three / 6, sampled)
+    # Each side points to the item with more judgements, so that a triangle is met once, from its
+    # least judged corner, and the paths through much judged items are few.
+    rank = np.empty(index.n_items, np.int64)
+    rank[np.argsort(degree, kind="stable")] = np.arange(index.n_items)
+    ends = np.minimum(rank[low], rank[high]), np.maximum(rank[low], rank[high])
+    shape = (index.n_items, index.n_items)
+    same = sparse.csr_array((share, ends), shape=shape)
+    same.eliminate_zeros()
+    judged = sparse.csr_array((np.ones(len(share)), ends), shape=shape)
+    closed = several = three = 0.0
+    for rows in _row_blocks(judged):
+        said, asked = same[rows], judged[rows]
+        through = said @ same
+        three += float((through * said).sum())
+        several += float((through * asked).sum())
+        several += float(((said @ judged + asked @ same) * said).sum())
+        closed += float(((asked @ judged) * asked).sum())
+    return Triangles(closed, several - 3 * three, three, sampled)
 
 
-def _row_blocks(judged: sparse.csr_array, degree: NDArray[np.int64]) -> Iterator[slice]:
+def _row_blocks(judged: sparse.csr_array) -> Iterator[slice]:
     """Slices of rows whose products with the whole matrix stay within `BLOCK_PATHS`."""
-    paths = np.cumsum(judged @ degree.astype(np.float64))
+    paths = np.cumsum(judged @ np.diff(judged.indptr).astype(np.float64))
     start = 0
-    while start < len(degree):
+    while start < len(paths):
         done = paths[start - 1] if start else 0.0
         stop = max(int(np.searchsorted(paths, done + BLOCK_PATHS, side="right")), start + 1)
         yield slice(start, stop)
         start = stop
-
-
-def _matrices(index: PairIndex) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """(N, N) share of "same" answers, and whether there is any."""
-    low, high, share = index.shares()
-    rows, columns = np.concatenate([low, high]), np.concatenate([high, low])
-    shape = (index.n_items, index.n_items)
-    same, judged = (
-        sparse.csr_array((np.concatenate([v, v]), (rows, columns)), shape=shape)
-        for v in (share, np.ones(len(share)))
-    )
-    same.eliminate_zeros()
-    return same, judged
 
 
 def _some_items(graph: JudgementGraph, share: float, rng: np.random.Generator) -> JudgementGraph:

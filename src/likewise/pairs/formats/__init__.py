@@ -16,6 +16,7 @@ from likewise.io.sniffing import file_kind
 from likewise.io.tables import RecordTable, Table, open_table
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.json_records import (
+    as_records,
     json_format,
     load_json,
     read_dedupe,
@@ -120,6 +121,7 @@ def _read_json(
         return read_dedupe(path, content, items, item)
     if chosen == "label-studio":
         return read_label_studio(path, content, names, items)
-    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
+    rows = as_records(content)
+    if rows is None:
         raise InputError(f"{path.name} is not a list of records.")
-    return _read_table(RecordTable(path, content), format, names, items, item)
+    return _read_table(RecordTable(path, rows), format, names, items, item)

@@ -4,47 +4,55 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import InputError
 from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
 
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
-def load_json(path: Path) -> Any:
+
+def load_json(path: Path) -> Json:
     """The content of a JSON file."""
     try:
         with path.open(encoding="utf-8-sig") as file:
-            return json.load(file)
+            content: Json = json.load(file)
+            return content
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
         raise InputError(f"{path.name} is not valid JSON: {error}.") from error
 
 
-def json_format(path: Path, content: Any) -> str:
+def json_format(path: Path, content: Json) -> str:
     """Which tool wrote this content."""
     if isinstance(content, dict) and ("distinct" in content or "match" in content):
         return "dedupe"
-    if isinstance(content, list) and content and all(isinstance(row, dict) for row in content):
-        return "label-studio" if any("annotations" in row for row in content) else "pairs"
+    if content and (rows := as_records(content)) is not None:
+        return "label-studio" if any("annotations" in row for row in rows) else "pairs"
     raise InputError(
         f"{path.name} is JSON, but neither dedupe's training file (distinct, match), nor Label "
         "Studio's export (annotations), nor a list of records with left, right and same."
     )
 
 
-def read_dedupe(path: Path, content: Any, items: Items, item: str | None) -> Pairs:
+def as_records(content: Json) -> list[dict[str, Json]] | None:
+    """The content as a list of objects, None where it is something else."""
+    if not isinstance(content, list):
+        return None
+    rows = [row for row in content if isinstance(row, dict)]
+    return rows if len(rows) == len(content) else None
+
+
+def read_dedupe(path: Path, content: Json, items: Items, item: str | None) -> Pairs:
     """dedupe's training pairs: ``{"distinct": [pair, ...], "match": [pair, ...]}``.
 
     A record is named by its field ``item``, else by ``id`` where every record has one, else by
     its whole content (JSON with sorted keys).
     """
-    for field in ("distinct", "match"):
-        _require(path.name, content, field, list)
     found = [
         (*_dedupe_pair(path, field, k, entry), field == "match")
         for field in ("distinct", "match")
-        for k, entry in enumerate(content[field])
+        for k, entry in enumerate(_list(path.name, content, field))
     ]
     own = item or _common_id([record for left, right, _ in found for record in (left, right)])
     rows = [
@@ -54,7 +62,7 @@ def read_dedupe(path: Path, content: Any, items: Items, item: str | None) -> Pai
     return read_long(RecordTable(path, rows, "pair"), ColumnNames(), items)
 
 
-def read_label_studio(path: Path, tasks: Any, names: ColumnNames, items: Items) -> Pairs:
+def read_label_studio(path: Path, tasks: Json, names: ColumnNames, items: Items) -> Pairs:
     """Label Studio's JSON export of a task with two items and one Choices control.
 
     The items are the task's two data fields, or those named by ``left`` and ``right``; where a
@@ -72,7 +80,7 @@ def read_label_studio(path: Path, tasks: Any, names: ColumnNames, items: Items) 
     return read_long(RecordTable(path, rows, "annotation"), ColumnNames(), items)
 
 
-def _dedupe_pair(path: Path, field: str, k: int, entry: Any) -> tuple[Any, Any]:
+def _dedupe_pair(path: Path, field: str, k: int, entry: Json) -> tuple[Json, Json]:
     """The two records of a pair; dedupe writes tuples as ``{"__class__", "__value__"}``."""
     pair = entry.get("__value__") if isinstance(entry, dict) else entry
     if not isinstance(pair, list) or len(pair) != 2:
@@ -80,11 +88,11 @@ def _dedupe_pair(path: Path, field: str, k: int, entry: Any) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def _common_id(records: list[Any]) -> str | None:
+def _common_id(records: list[Json]) -> str | None:
     return "id" if records and all(isinstance(r, dict) and "id" in r for r in records) else None
 
 
-def _name(path: Path, record: Any, own: str | None) -> str:
+def _name(path: Path, record: Json, own: str | None) -> str:
     if own is None:
         return json.dumps(record, sort_keys=True, ensure_ascii=False)
     if not isinstance(record, dict) or own not in record:
@@ -94,20 +102,21 @@ def _name(path: Path, record: Any, own: str | None) -> str:
 
 
 def _task_judgements(
-    path: Path, k: int, task: Any, names: ColumnNames
+    path: Path, k: int, task: Json, names: ColumnNames
 ) -> list[tuple[str, str, str | None, str]]:
     place = f"{path.name}, task {k}"
-    left, right = _two_items(place, _require(place, task, "data", dict), names)
+    left, right = _two_items(place, _object(place, task, "data"), names)
     judgements = []
-    for annotation in _require(place, task, "annotations", list):
-        result = _require(f"{place}, annotation", annotation, "result", list)
+    for annotation in _list(place, task, "annotations"):
+        result = _list(f"{place}, annotation", annotation, "result")
+        assert isinstance(annotation, dict)  # it has the field
         skipped = annotation.get("was_cancelled")
         answer = None if skipped else _choice(place, result, names)
         judgements.append((left, right, answer, _person(annotation)))
     return judgements
 
 
-def _two_items(place: str, data: dict[str, Any], names: ColumnNames) -> tuple[str, str]:
+def _two_items(place: str, data: dict[str, Json], names: ColumnNames) -> tuple[str, str]:
     if names.left in data and names.right in data:
         fields = [names.left, names.right]
     else:
@@ -121,7 +130,7 @@ def _two_items(place: str, data: dict[str, Any], names: ColumnNames) -> tuple[st
     return left, right
 
 
-def _choice(place: str, result: list[Any], names: ColumnNames) -> str | None:
+def _choice(place: str, result: list[Json], names: ColumnNames) -> str | None:
     """What was chosen; None where nothing was."""
     found = [e for e in result if isinstance(e, dict) and e.get("type") == "choices"]
     named = [entry for entry in found if entry.get("from_name") == names.same]
@@ -133,25 +142,33 @@ def _choice(place: str, result: list[Any], names: ColumnNames) -> str | None:
         )
     if not chosen:
         return None
-    choices = _require(f"{place}, choices", chosen[0], "value", dict)
-    values = _require(f"{place}, choices", choices, "choices", list)
+    choices = _object(f"{place}, choices", chosen[0], "value")
+    values = _list(f"{place}, choices", choices, "choices")
     return str(values[0]) if values else None
 
 
-def _require(place: str, content: Any, field: str, kind: type) -> Any:
-    """A field of a JSON object, or one sentence on what is there instead."""
-    if not isinstance(content, dict) or field not in content:
-        there = ", ".join(map(str, content)) if isinstance(content, dict) else "none"
-        raise InputError(
-            f"{place}: lacks the field {field}; the fields there are {there or 'none'}."
-        )
-    if not isinstance(content[field], kind):
-        what = "a list" if kind is list else "an object"
-        raise InputError(f"{place}: the field {field} must be {what}.")
-    return content[field]
+def _list(place: str, content: Json, field: str) -> list[Json]:
+    """A list that a JSON object holds, or one sentence on what is there instead."""
+    if isinstance(found := _field(place, content, field), list):
+        return found
+    raise InputError(f"{place}: the field {field} must be a list.")
 
 
-def _person(annotation: dict[str, Any]) -> str:
+def _object(place: str, content: Json, field: str) -> dict[str, Json]:
+    """An object that a JSON object holds, or one sentence on what is there instead."""
+    if isinstance(found := _field(place, content, field), dict):
+        return found
+    raise InputError(f"{place}: the field {field} must be an object.")
+
+
+def _field(place: str, content: Json, field: str) -> Json:
+    if isinstance(content, dict) and field in content:
+        return content[field]
+    there = ", ".join(map(str, content)) if isinstance(content, dict) else "none"
+    raise InputError(f"{place}: lacks the field {field}; the fields there are {there or 'none'}.")
+
+
+def _person(annotation: dict[str, Json]) -> str:
     person = annotation.get("completed_by", "")
     if isinstance(person, dict):
         person = person.get("email") or person.get("id", "")

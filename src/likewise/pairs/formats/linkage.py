@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +9,7 @@ from likewise.errors import InputError, RowError
 from likewise.io.dictionary import MISSING, Coded
 from likewise.io.tables import Table, require_columns
 from likewise.pairs.container import Pairs
+from likewise.pairs.formats.ids import IdColumn
 from likewise.pairs.formats.long import ColumnNames, Items, assemble, read_columns, rows_located
 
 SPLINK = ("unique_id_l", "unique_id_r", "clerical_match_score")
@@ -64,7 +63,7 @@ def read_zingg(table: Table, names: ColumnNames, items: Items, item: str | None)
             raise RowError(int(second[m]), "z_isMatch differs from the other row of its z_cluster.")
         ids, annotator = columns[own], columns[people[0]] if people else None
         same, answered = verdict[first] == 1, verdict[first] >= 0
-        person = None if annotator is None else _take(annotator, first)
+        person = None if annotator is None else _take_coded(annotator, first)
         return assemble(_take(ids, first), _take(ids, second), same, answered, person, None, items)
 
 
@@ -72,7 +71,7 @@ def _several(left: Coded, right: Coded) -> bool:
     return len(np.union1d(left.names, right.names)) > 1
 
 
-def _prefixed(source: Coded, ids: Coded | NDArray[Any]) -> Coded:
+def _prefixed(source: Coded, ids: IdColumn) -> Coded:
     own = ids if isinstance(ids, Coded) else Coded.from_numbers(ids)
     source.refuse_missing("source_dataset")
     own.refuse_missing("unique_id")
@@ -113,5 +112,9 @@ def _zingg_answers(column: Coded) -> NDArray[np.int8]:
     return values[np.where(column.codes == MISSING, len(words), column.codes)]
 
 
-def _take(column: Any, rows: NDArray[np.int64]) -> Any:
-    return Coded(column.codes[rows], column.names) if isinstance(column, Coded) else column[rows]
+def _take(column: IdColumn, rows: NDArray[np.int64]) -> IdColumn:
+    return _take_coded(column, rows) if isinstance(column, Coded) else column[rows]
+
+
+def _take_coded(column: Coded, rows: NDArray[np.int64]) -> Coded:
+    return Coded(column.codes[rows], column.names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -12,7 +11,7 @@ from likewise.errors import InputError
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import RecordTable, arrow_errors, open_table, text_errors
 from likewise.pairs.container import Pairs
-from likewise.pairs.formats.long import ColumnNames, Items, read_long, refuse_doubled
+from likewise.pairs.formats.long import ColumnNames, Items, read_long
 from likewise.pairs.formats.paths import path_errors
 
 _HEADERS = {"left", "right", "a", "b", "i", "j", "id1", "id2", "id_1", "id_2", "item1", "item2"}
@@ -32,7 +31,7 @@ def read_links(
     """
     if must is None and cannot is None:
         raise InputError("give a must-link file, a cannot-link file, or both.")
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for path, same in ((must, 1), (cannot, 0)):
         if path is not None:
             found = _two_columns(Path(path))
@@ -50,7 +49,6 @@ def _two_columns(path: Path) -> list[tuple[str, str]]:
         table = open_table(path, kind)
         if len(table.columns) != 2:
             raise _not_two(path, ", ".join(table.columns))
-        refuse_doubled(table, table.columns)
         with arrow_errors(path):
             batches = table.batches(table.columns, [])
             return [(str(a), str(b)) for part in batches for a, b in zip(*map(list, part.columns))]

@@ -17,7 +17,8 @@ from likewise.io.tables import CsvTable, Table, arrow_errors, require_columns
 from likewise.pairs.answers import parse_coded_answers
 from likewise.pairs.columns import Column
 from likewise.pairs.container import Pairs
-from likewise.pairs.formats.ids import WHOLE, IdColumn, resolve_ids
+from likewise.pairs.formats.ids import IdColumn, resolve_ids
+from likewise.pairs.formats.indices import IndexBuilder, NotPlain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +142,6 @@ def read_columns(
     ``ids`` are arrays if all of them hold plain whole numbers and the ``items`` have no names of
     their own, otherwise `Coded`: "007" must stay "007", in each column.
     """
-    refuse_doubled(table, [*numbers, *text, *ids])
     if ids and (items is None or items.ids is None):
         # Nothing is guessed from single columns of a CSV: they come as text, to be looked at.
         as_text = [*text, *ids] if isinstance(table, CsvTable) else text
@@ -176,35 +176,6 @@ def _read_columns(table: Table, names: ColumnNames, items: Items) -> Columns:
     return read_columns(table, numbers, text, [names.left, names.right], items)
 
 
-class NotPlain(Exception):
-    """A column of ids holds something else than plain whole numbers."""
-
-
-class IndexBuilder(NumberBuilder):
-    """Collects ids that are plain whole numbers; raises `NotPlain` at the first other one."""
-
-    def append(self, column: pa.Array) -> None:
-        """Add the column of one record batch: numbers, or text as numbers are written."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            column, kind = column.dictionary_decode(), kind.value_type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            if not pc.all(pc.match_substring_regex(column, f"^{WHOLE}$"), min_count=0).as_py():
-                raise NotPlain
-            try:
-                column = pc.replace_substring_regex(column, r"\.0+$", "").cast(pa.int64())
-            except pa.ArrowInvalid:  # more digits than that
-                raise NotPlain from None
-        elif not (
-            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
-        ):
-            raise NotPlain
-        super().append(column)
-
-
 def _with_gaps(same: NDArray[np.bool_], answered: NDArray[np.bool_]) -> NDArray[np.float16]:
     """Answers as `Pairs` takes them, NaN where there is none, in two bytes each."""
     values = same.astype(np.float16)
@@ -221,14 +192,6 @@ def _refuse_nested(table: Table, batch: pa.RecordBatch) -> None:
                 f"{table.path.name}: the column {field.name} holds lists or objects, but must hold "
                 "text or numbers."
             )
-
-
-def refuse_doubled(table: Table, names: Sequence[str]) -> None:
-    """Refuse a file in which one of these names stands over two columns."""
-    if doubled := [name for name in names if table.columns.count(name) > 1]:
-        raise InputError(
-            f"{table.path.name} has several columns named {doubled[0]}; rename all but one."
-        )
 
 
 def _refuse_other_number(names: NDArray[np.str_] | None, items: Items) -> None:

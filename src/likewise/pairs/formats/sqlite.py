@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from likewise.errors import InputError
@@ -27,7 +26,7 @@ def read_sqlite(path: Path, names: ColumnNames, items: Items, table: str | None)
     return read_long(RecordTable(path, _rows(path, names, table), "row"), names, items)
 
 
-def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, Any]]:
+def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, object]]:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
             tables = _tables(connection)
