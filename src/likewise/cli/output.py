@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from likewise.io.json import plain
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -17,7 +19,7 @@ WIDTH = 120  # where no terminal says how wide it is
 def emit(as_json: bool, result: dict[str, Any], *shown: RenderableType) -> None:
     """The result of a command: one JSON object and nothing else, or what is ``shown`` of it."""
     if as_json:
-        sys.stdout.write(json.dumps(_plain(result), allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(plain(result), allow_nan=False, default=str) + "\n")
         return
     from rich.console import Console
 
@@ -79,16 +81,3 @@ def cell_text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's arrays and numbers, and paths, as what JSON knows; non-finite numbers as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
+from likewise.io.json import read_json
 from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
@@ -14,11 +15,7 @@ from likewise.pairs.formats.long import ColumnNames, Items, read_long
 
 def load_json(path: Path) -> Any:
     """The content of a JSON file."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            return json.load(file)
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
-        raise InputError(f"{path.name} is not valid JSON: {error}.") from error
+    return read_json(path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True)
 
 
 def json_format(path: Path, content: Any) -> str:
