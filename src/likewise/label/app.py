@@ -61,15 +61,15 @@ def create_app(
     store = Store(database)
     store.keep_items(items.ids)
     signer = Signer(store.key, token)
-    desk = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
+    labelling = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
     limits = limits or Limits()
     cookie = f"likewise_{hashlib.sha256(store.key).hexdigest()[:8]}"
-    pages = _Pages(desk, items, signer, limits, cookie, question)
+    pages = _Pages(labelling, items, signer, limits, cookie, question)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        desk.close()
+        labelling.close()
         store.close()
 
     guard = Middleware(
@@ -89,14 +89,14 @@ class _Pages:
 
     def __init__(
         self,
-        desk: LabellingSession,
+        labelling: LabellingSession,
         items: Items,
         signer: Signer,
         limits: Limits,
         cookie: str,
         question: str,
     ) -> None:
-        self._desk, self._items, self._signer = desk, items, signer
+        self._labelling, self._items, self._signer = labelling, items, signer
         self._limits, self._cookie, self._question = limits, cookie, question
         self._page = _read("templates", "page.html")
         self._decoders = anyio.CapacityLimiter(2)  # pictures must not starve answers
@@ -124,7 +124,7 @@ class _Pages:
 
     async def picture(self, request: Request) -> Response:
         """One item's picture."""
-        index = self._desk.find(request.path_params["key"])
+        index = self._labelling.find(request.path_params["key"])
         if index is None or not self._items.are_pictures:
             raise Refusal(404, "there is no such picture.")
         try:
@@ -169,7 +169,7 @@ class _Pages:
         ticket, answer = body.get("ticket"), body.get("answer")
         if not isinstance(ticket, str) or not isinstance(answer, str):
             raise Refusal(422, "an answer needs a ticket and an answer.")
-        await _stored(self._desk.answer(annotator, ticket, answer))
+        await _stored(self._labelling.answer(annotator, ticket, answer))
         return await self._state(annotator)
 
     async def undo(self, request: Request) -> Response:
@@ -178,11 +178,11 @@ class _Pages:
         judgement = body.get("judgement")
         if type(judgement) is not int or not 0 < judgement < 2**63:
             raise Refusal(422, "an undo needs the number of the judgement.")
-        await _stored(self._desk.undo(annotator, judgement))
+        await _stored(self._labelling.undo(annotator, judgement))
         return await self._state(annotator)
 
     async def _state(self, annotator: str) -> Response:
-        return JSONResponse({**await self._desk.state(annotator), "question": self._question})
+        return JSONResponse({**await self._labelling.state(annotator), "question": self._question})
 
     async def _from_person(self, request: Request) -> tuple[str, dict[str, Any]]:
         """Who is speaking, by the session alone, and what they say."""

@@ -16,8 +16,8 @@ from starlette.applications import Starlette
 
 from likewise.errors import InputError
 from likewise.label.app import QUESTION, create_app
+from likewise.label.connections import MAX_CONNECTIONS, Connections
 from likewise.label.items import open_items
-from likewise.label.protocol import MAX_CONNECTIONS, BoundedProtocol
 from likewise.label.refit import ModelSuggester
 from likewise.label.security import HostCheck, is_loopback
 from likewise.label.suggesting import Suggester
@@ -80,15 +80,14 @@ def serve(
         listener.close()
 
 
-def server_config(
-    app: Starlette, protocol: type[BoundedProtocol] = BoundedProtocol
-) -> uvicorn.Config:
+def server_config(app: Starlette, connections: Connections | None = None) -> uvicorn.Config:
     """uvicorn with limits on connections and their time, and with nothing that it need not tell."""
+    connections = connections or Connections()
     return uvicorn.Config(
-        app,
-        http=protocol,
+        connections.watch(app),
+        http=connections.protocol(),
         ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
+        limit_concurrency=2 * MAX_CONNECTIONS,  # only a second fence: `Connections` makes room
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=16_384,

@@ -1,4 +1,4 @@
-"""The desk between the page and the store: who is judging, what they see, what they answered.
+"""The labelling session, between page and store: who is judging, what they see and answered.
 
 No HTTP here: `likewise.label.app` translates. What is held in memory is a copy of the database,
 made again from it after any restart.
