@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -18,6 +19,7 @@ import uvicorn
 from PIL import Image
 
 from label_people import HEADERS
+from likewise import cli
 from likewise.errors import InputError
 from likewise.label import create_app, read_judgements, serve
 from likewise.label.connections import Connections
@@ -343,6 +345,42 @@ def test_the_command_says_where_and_ends_with_status_0(items, tmp_path):
     mistake = subprocess.run([*command[:3], "label", "nowhere"], capture_output=True, text=True)
     assert mistake.returncode == 2
     assert len(mistake.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_a_token_of_ones_own_outlives_a_restart_and_traffic_is_said_to_be_clear(
+    items, tmp_path, by_option
+):
+    token = "a-token-of-our-own-0123"
+    program = [sys.executable, "-c", "from likewise.cli import main; main()", "label", str(items)]
+    options = ["--out", str(tmp_path / "j.db"), "--port", "0", "--no-browser", "--host", "0.0.0.0"]
+    command = [*program, *options, *(["--token", token] if by_option else [])]
+    environment = {**os.environ, **({} if by_option else {"LIKEWISE_TOKEN": token})}
+    cookie = None
+    for _ in range(2):
+        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        try:
+            warning, said = server.stderr.readline(), server.stderr.readline()
+            assert "in the clear (http)" in warning
+            assert "https" in warning
+            assert said.strip().endswith(f"/?token={token}")
+            port = int(said.partition("/?token=")[0].rsplit(":", 1)[1])
+            if cookie is None:
+                status, headers, _ = ask(port, "GET", f"/?token={token}")
+                cookie = headers["set-cookie"].partition(";")[0]
+                assert status == 200
+            else:
+                assert ask(port, "GET", "/", cookie=cookie)[0] == 200  # nobody is locked out
+                assert ask(port, "GET", "/")[0] == 401
+        finally:
+            server.kill()
+            server.communicate()
+
+
+def test_on_loopback_nothing_is_said_of_the_network(items, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("likewise.label.server.serve", lambda *_, **__: None)
+    assert cli.run(["label", str(items), "--out", str(tmp_path / "j.db")]) == 0
+    assert "clear" not in capsys.readouterr().err
 
 
 def test_mistakes_get_one_sentence(items, tmp_path):

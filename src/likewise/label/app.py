@@ -21,10 +21,10 @@ from starlette.routing import Route
 
 from likewise.errors import InputError
 from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
-from likewise.label.items import Items, open_items
+from likewise.label.items import Items, looks_of, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
 from likewise.label.session import LabellingSession
-from likewise.label.store import AnswerConflict, Store
+from likewise.label.store import AnswerConflict, DatabaseLost, Store
 from likewise.label.suggesting import Suggester
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,11 @@ def create_app(
     if isinstance(items, str | Path):
         items = open_items(items)
     store = Store(database)
-    store.keep_items(items.ids)
+    try:
+        store.keep_items(items.ids, looks_of(items))
+    except InputError:
+        store.close()
+        raise
     signer = Signer(store.key, token)
     labelling = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
     limits = limits or Limits()
@@ -215,6 +219,9 @@ async def _stored(work: Awaitable[None]) -> None:
         raise Refusal(409, str(error)) from None
     except InputError as error:
         raise Refusal(422, str(error)) from None
+    except DatabaseLost as error:
+        logger.error("%s", error)
+        raise Refusal(503, "the database is gone; tell whoever started this page.") from None
     except sqlite3.Error as error:
         logger.error("an answer could not be stored: %s", error)
         raise Refusal(503, "the answer could not be stored; is the disk full?") from None
