@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from likewise.experiments.provenance import provenance
+from likewise.io.provenance import provenance
 from likewise.io.atomic import write_json
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem

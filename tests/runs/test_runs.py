@@ -207,7 +207,8 @@ def test_inputs_are_recorded_by_digest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("{", "not JSON"), ("[]", "no JSON object"), ("\xff", "not JSON")]
+    ("content", "words"),
+    [("{", "not valid JSON"), ("[]", "no JSON object"), ("\xff", "not valid JSON")],
 )
 def test_damaged_json_is_one_sentence(tmp_path: Path, content: str, words: str) -> None:
     path = tmp_path / "metrics.json"

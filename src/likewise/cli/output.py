@@ -8,8 +8,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from likewise.io.json import plain
+from likewise.io.terminal import printable
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 WIDTH = 120  # where no terminal says how wide it is
 
@@ -17,18 +21,19 @@ WIDTH = 120  # where no terminal says how wide it is
 def emit(as_json: bool, result: dict[str, Any], *shown: RenderableType) -> None:
     """The result of a command: one JSON object and nothing else, or what is ``shown`` of it."""
     if as_json:
-        sys.stdout.write(json.dumps(_plain(result), allow_nan=False) + "\n")
+        sys.stdout.write(json.dumps(plain(result), allow_nan=False, default=str) + "\n")
         return
     from rich.console import Console
 
     console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
     for part in shown:
-        console.print(part, markup=False, emoji=False)
+        shown_part = printable(part) if isinstance(part, str) else part
+        console.print(shown_part, markup=False, emoji=False)
 
 
 def say(message: str) -> None:
     """A message to the person at the terminal."""
-    sys.stderr.write(message + "\n")
+    sys.stderr.write(printable(message) + "\n")
 
 
 def complain(message: str, status: int) -> int:
@@ -46,10 +51,10 @@ def table(
     from rich.text import Text
 
     listed = [list(row) for row in rows]
-    drawn = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    drawn = Table(title=_title(title), box=SIMPLE_HEAD, title_justify="left", title_style="bold")
     for k, name in enumerate(columns):
         is_number = bool(listed) and all(isinstance(row[k], int | float | None) for row in listed)
-        drawn.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+        drawn.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
     for row in listed:
         drawn.add_row(*(Text(cell_text(cell)) for cell in row))
     return drawn
@@ -60,12 +65,18 @@ def facts(title: str | None, rows: Iterable[tuple[str, Any]]) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title, box=None, show_header=False, title_justify="left")
+    drawn = Table(title=_title(title), box=None, show_header=False, title_justify="left")
     drawn.add_column(style="dim")
     drawn.add_column(overflow="fold")
     for name, value in rows:
-        drawn.add_row(Text(name), Text(cell_text(value)))
+        drawn.add_row(Text(printable(name)), Text(cell_text(value)))
     return drawn
+
+
+def _title(title: str | None) -> Text | None:
+    from rich.text import Text
+
+    return None if title is None else Text(printable(title))
 
 
 def cell_text(value: Any) -> str:
@@ -78,17 +89,4 @@ def cell_text(value: Any) -> str:
         return f"{value:.4g}" if math.isfinite(value) else "–"
     if isinstance(value, int):
         return f"{value:,}"
-    return str(value)
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's arrays and numbers, and paths, as what JSON knows; non-finite numbers as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return printable(str(value))

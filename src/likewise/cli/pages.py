@@ -68,7 +68,12 @@ def label(
         int | None, typer.Option(min=2, help="Of that model; by default read off the answers.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(help="Write the answers so far (.csv, .parquet), and end.")
+        Path | None,
+        typer.Option(help="Write the answers so far (.csv, .parquet, .db: a backup), and end."),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="LIKEWISE_TOKEN", help="The link's token; by default a new one."),
     ] = None,
     id_column: IdColumn = None,
 ) -> None:
@@ -80,11 +85,17 @@ def label(
         return
     try:
         from likewise.label import serve
+        from likewise.label.security import is_loopback
     except ImportError as error:
         raise InputError(
             f"the labelling page needs {error.name}: pip install 'likewise[label]'."
         ) from error
     options: dict[str, Any] = {} if question is None else {"question": question}
+    if not is_loopback(host):
+        say(
+            "the page is served in the clear (http): whoever is on the way can read names, items, "
+            "answers and the link; use it in a network you trust, or behind a proxy with https."
+        )
     serve(
         items,
         out,
@@ -95,6 +106,7 @@ def label(
         show_names=show_names,
         id_column=id_column,
         classes=(classes or "auto") if suggest else None,
+        token=token,
         announce=lambda url: say(f"judge at {url}\nanswers go to {out}; Ctrl-C ends"),
         **options,
     )

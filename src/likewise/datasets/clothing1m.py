@@ -13,8 +13,20 @@ from likewise.errors import InputError
 
 PUBLISHED = "the Clothing1M project of Xiao and others, who give it on request"
 CLASSES = (
-    *("T-Shirt", "Shirt", "Knitwear", "Chiffon", "Sweater", "Hoodie", "Windbreaker"),
-    *("Jacket", "Downcoat", "Suit", "Shawl", "Dress", "Vest", "Underwear"),
+    "T-Shirt",
+    "Shirt",
+    "Knitwear",
+    "Chiffon",
+    "Sweater",
+    "Hoodie",
+    "Windbreaker",
+    "Jacket",
+    "Downcoat",
+    "Suit",
+    "Shawl",
+    "Dress",
+    "Vest",
+    "Underwear",
 )
 
 
@@ -30,15 +42,6 @@ def load_clothing1m(root: Path) -> Dataset:
     train_x, noisy = _listed(folder, "noisy_train_key_list.txt", "noisy_label_kv.txt")
     test_x, test_y = _listed(folder, "clean_test_key_list.txt", "clean_label_kv.txt")
     return Dataset("clothing1m", train_x, None, test_x, test_y, CLASSES, {"web": noisy})
-
-
-def clean_training_items(root: Path) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Paths and true classes of the 50,000 clean training images, for checking T only."""
-    folder = find_folder(root, ("Clothing1M", "clothing1m", "."), "clean_train_key_list.txt")
-    if folder is None:
-        put = "Clothing1M/ with clean_train_key_list.txt and clean_label_kv.txt"
-        raise missing("Clothing1M's clean training list", root, put, PUBLISHED)
-    return _listed(folder, "clean_train_key_list.txt", "clean_label_kv.txt")
 
 
 def _listed(folder: Path, keys: str, values: str) -> tuple[NDArray[np.str_], NDArray[np.int64]]:

@@ -20,26 +20,25 @@ ROOT_VARIABLE = "LIKEWISE_DATA"
 class Dataset:
     """Items of one data set, with their classes where these are known.
 
-    Attributes
-    ----------
-    train_x, test_x : (N, ...) array
-        uint8 images (N, H, W) or (N, H, W, 3), float32 features (N, d), or, for the sets that are
-        too large to hold, the paths of the images (N,) (`is_listed`): see `datasets.streaming`.
-    train_y : (N,) int64 or None
-        True classes of the training items, None where nobody knows them. For making and scoring
-        experiments only: training never sees them.
-    test_y : (N,) int64
-    classes : the names of the classes, in the order of their numbers.
-    noisy : perceived classes of the training items (N,) int64, by the name of their source.
+    Items are uint8 images (N, H, W) or (N, H, W, 3), float32 features (N, d), or, for the sets that
+    are too large to hold, the paths of the images (N,) (`is_listed`): see `items.streaming`.
     """
 
     name: str
+    """What it is called, as for `likewise.datasets.load`."""
     train_x: NDArray[Any]
+    """(N, ...) items to train on."""
     train_y: NDArray[np.int64] | None
+    """(N,) their true classes, None where nobody knows them. For making and scoring experiments
+    only: training never sees them."""
     test_x: NDArray[Any]
+    """(N', ...) items to test on."""
     test_y: NDArray[np.int64]
+    """(N',) their true classes."""
     classes: tuple[str, ...]
+    """The names of the classes, in the order of their numbers."""
     noisy: dict[str, NDArray[np.int64]] = field(default_factory=dict)
+    """Perceived classes (noisy labels) of the training items (N,), by the name of their source."""
 
     @property
     def n_classes(self) -> int:

@@ -20,24 +20,22 @@ KINDS = ("symmetric", "pair")
 
 @dataclass(frozen=True)
 class Simulation:
-    """The noise of simulated judgements.
-
-    Attributes
-    ----------
-    class_noise, kind : each item is once and for all taken for another class at this rate
-    miss, false_alarm : P("different" | same), P("same" | different) of a single judgement
-    per_item : judgements an item on average; None for every pair
-    annotators : people who share the judgements; 0 for none named
-    careless : the share of these people who answer by the toss of a coin
-    """
+    """The noise of simulated judgements."""
 
     class_noise: float = 0.0
+    """The rate at which an item is, once and for all, taken for another class."""
     kind: str = "symmetric"
+    """For which: any other ("symmetric"), or the next ("pair")."""
     miss: float = 0.0
+    """P("different" | same) of a single judgement."""
     false_alarm: float = 0.0
+    """P("same" | different) of a single judgement."""
     per_item: int | None = None
+    """Judgements an item on average; None for every pair."""
     annotators: int = 0
+    """People who share the judgements; 0 for none named."""
     careless: float = 0.0
+    """The share of these people who answer by the toss of a coin."""
 
     def __post_init__(self) -> None:
         for name in ("class_noise", "miss", "false_alarm", "careless"):
@@ -68,6 +66,11 @@ def simulate(labels: ArrayLike, how: Simulation, rng: np.random.Generator) -> Pa
     pairs = Pairs.from_labels(z, how.per_item, rng)
     if not (how.miss or how.false_alarm or how.annotators):
         return pairs
+    if how.annotators > len(pairs):
+        raise InputError(
+            f"there are only {len(pairs):,} judgements, too few for {how.annotators:,} annotators "
+            "to give one each; name fewer."
+        )
     listed = pairs.explicit()
     who = rng.integers(how.annotators, size=len(listed)) if how.annotators else None
     chance = np.where(listed.same, 1 - how.miss, how.false_alarm)

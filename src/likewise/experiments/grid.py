@@ -22,10 +22,10 @@ from likewise.experiments.cells import Cell, plan
 from likewise.experiments.pretrain import Contrast, stored_body
 from likewise.experiments.problem import Problems
 from likewise.experiments.programs import Outcome, chain_program
-from likewise.experiments.provenance import provenance
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import Result, load_result, save_result
 from likewise.io.atomic import replacing
+from likewise.io.provenance import provenance
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.scheduler import Program, interleave, named, run_program
 

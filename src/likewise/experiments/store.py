@@ -12,6 +12,7 @@ from typing import Any
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.io.atomic import write_json, write_text
+from likewise.io.json import parse_json_object, read_json_object
 from likewise.methods.result import last_stage
 
 COLUMNS = (
@@ -22,13 +23,9 @@ COLUMNS = (
 Result = dict[str, Any]
 
 
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} is not valid JSON ({error}); remove it to redo its run."
-        ) from error
+def read_result_json(path: Path) -> dict[str, Any]:
+    """What a finished cell wrote there."""
+    return read_json_object(path, hint="remove it to redo its run")
 
 
 def save_result(
@@ -47,7 +44,7 @@ def load_result(out: Path, cell: Cell, settings: Mapping[str, Any] | None = None
     if not (folder / "result.json").is_file():
         return None
     if settings is not None:
-        made = read_json(folder / "config.json").get("settings", {})
+        made = read_result_json(folder / "config.json").get("settings", {})
         now = json.loads(json.dumps(dict(settings)))
         changed = [key for key in now if made.get(key) != now[key]]
         if changed:
@@ -55,7 +52,7 @@ def load_result(out: Path, cell: Cell, settings: Mapping[str, Any] | None = None
                 f"{folder} was made with other settings ({_changes(made, now, changed)}): give "
                 "another output folder, or remove this one."
             )
-    result: Result = read_json(folder / "result.json")
+    result: Result = read_result_json(folder / "result.json")
     return result
 
 
@@ -70,7 +67,7 @@ def _changes(made: Mapping[str, Any], now: Mapping[str, Any], keys: list[str]) -
 
 def load_results(out: Path) -> list[Result]:
     """All finished cells under a folder of runs, in a stable order."""
-    found = [read_json(path) for path in sorted(out.glob("*/*/result.json"))]
+    found = [read_result_json(path) for path in sorted(out.glob("*/*/result.json"))]
     return sorted(found, key=_order)
 
 
@@ -96,8 +93,12 @@ def read_collected(folder: Path) -> list[Result]:
     paths = sorted((folder / "runs").glob("*.jsonl"))
     if not paths:
         raise InputError(f"there are no collected results (runs/*.jsonl) in {folder}.")
-    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-    return sorted((json.loads(line) for line in lines), key=_order)
+    found = [
+        parse_json_object(line, str(path))
+        for path in paths
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    return sorted(found, key=_order)
 
 
 def curve(history: Sequence[Result]) -> dict[str, list[float]]:

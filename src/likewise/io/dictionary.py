@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import RowError
+from likewise.io.limits import text_array
 
 MISSING = -1
 
@@ -23,7 +24,7 @@ class Coded:
     @classmethod
     def from_list(cls, values: list[Any]) -> Coded:
         """From Python values; None is blank."""
-        text = np.array(["" if value is None else str(value) for value in values], np.str_)
+        text = text_array(["" if value is None else str(value) for value in values], "a column")
         names, codes = np.unique(text, return_inverse=True)
         return cls(codes.astype(np.int32), names).without_blank()
 
@@ -104,8 +105,7 @@ class CodedBuilder:
             parts.append(np.append(own, np.int32(MISSING))[self._codes.pop(0)])
         self._words.clear()
         codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
-        words = np.asarray(names.to_numpy(zero_copy_only=False), dtype=np.str_)
-        return Coded(codes, words).without_blank()
+        return Coded(codes, text_array(names.to_pylist(), "a column")).without_blank()
 
 
 class NumberBuilder:

@@ -51,6 +51,7 @@ def text_array(values: Sequence[str], what: str) -> NDArray[np.str_]:
     check_memory(
         f"{what}: {len(values):,} texts of up to {longest:,} characters",
         4 * longest * len(values),
+        4 * sum(map(len, values)),  # what they would take without padding
         instead="shorten the longest",
     )
     return np.array(values, np.str_) if len(values) else np.empty(0, np.str_)

@@ -15,64 +15,88 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
+from likewise.io.limits import check_memory
+from likewise.io.regular import hole_bytes, open_regular
+from likewise.io.tables import listing
 
-# An array inside an .npz is read into memory; a plain .npy is not, and may be larger.
-MAX_MEMBER = 4 * 2**30
 MAX_HEADER = 10_000
 MAGIC = b"\x93NUMPY"
 # All that NumPy and zipfile raise over damaged files: a header is parsed as Python's syntax.
 _DAMAGE = (
-    *(ValueError, OSError, EOFError, OverflowError, MemoryError, TypeError, KeyError),
-    *(SyntaxError, RecursionError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-    *(NotImplementedError, RuntimeError),  # compression of an unknown kind, encryption
+    ValueError,
+    OSError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    TypeError,
+    KeyError,
+    SyntaxError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+    RuntimeError,  # compression of an unknown kind, encryption, recursion
 )
 
 
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of a .npy file, mapped and not read: memory is used as it is looked at."""
     with array_errors(path):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise InputError(f"{path.name} is not an array that NumPy saved.")
+        _check_holes(path)
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
 
 def read_npz(path: Path, names: list[str] | None = None) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz file by name, only ``names`` where given; sizes are checked first."""
-    with array_errors(path), zipfile.ZipFile(path) as archive:
+    with array_errors(path), open_regular(path) as file, zipfile.ZipFile(file) as archive:
         members = {
             info.filename.removesuffix(".npy"): info
             for info in archive.infolist()
             if info.filename.endswith(".npy")
         }
-        for name, info in members.items():
-            if names is None or name in names:
-                _check_size(path, name, archive, info)
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in members if names is None or name in names}
+        wanted = {name: members[name] for name in members if names is None or name in names}
+        _check_sizes(path, archive, wanted)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in wanted}
 
 
 def npz_names(path: Path) -> list[str]:
     """The names of the arrays in an .npz file."""
-    with array_errors(path), zipfile.ZipFile(path) as archive:
+    with array_errors(path), open_regular(path) as file, zipfile.ZipFile(file) as archive:
         found = archive.namelist()
     return [name.removesuffix(".npy") for name in found if name.endswith(".npy")]
 
 
-def _check_size(path: Path, name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-    if info.file_size > MAX_MEMBER:
-        raise InputError(
-            f"{path.name} holds {name} of {info.file_size / 2**30:.0f} GiB, too much to unpack; "
-            "save it as .npy, which is read in place."
-        )
-    with archive.open(info) as file:
-        shape, dtype = _header(file)
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
-    if any(length < 0 for length in shape) or size > info.file_size:
-        raise ValueError("the header promises more than the file holds")
+def _check_sizes(path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo]) -> None:
+    """What is unpacked must fit in memory, and each array in what is unpacked for it."""
+    check_memory(
+        f"{path.name}: {listing(list(members))}, unpacked,",
+        sum(info.file_size for info in members.values()),
+        sum(info.compress_size for info in members.values()),
+        instead="save it as .npy, which is read in place",
+    )
+    for info in members.values():
+        with archive.open(info) as file:
+            shape, dtype = _header(file)
+        size = dtype.itemsize
+        for length in shape:
+            size *= length
+        if any(length < 0 for length in shape) or size > info.file_size:
+            raise ValueError("the header promises more than the file holds")
+
+
+def _check_holes(path: Path) -> None:
+    """A sparse file takes no disk and hours to read."""
+    size = path.stat().st_size
+    check_memory(
+        f"{path.name}, which is mostly holes that take no place on disk,",
+        size,
+        size - hole_bytes(path),
+        instead="write it whole",
+    )
 
 
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from likewise.errors import InputError
 
 _MANY_EXTENTS = 10_000  # a file torn into more pieces than this is not one that hides its size
 
 
-def open_regular(path: str | Path, *, follow_links: bool = True) -> BinaryIO:
+def open_regular(path: str | Path, *, follow_links: bool = True) -> BufferedReader:
     """The file opened for reading; a folder, pipe or device is refused in a sentence.
 
     Without ``follow_links`` a file that was swapped for a link is not followed.

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import InputError
 from likewise.io.atomic import replacing
 
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Where a spreadsheet may see a cell begin: at the start, and after what it may take for the
+# separator (a semicolon in half of Europe, whatever quotes stand around the cell) or a line's end.
+_CELL_STARTS = re.compile(r"""(^|[;\t\r\n])([\s"]*)(?=[=+\-@\t\r＝＋－＠])""")
 
 
-def harmless(cell: Any) -> Any:
-    """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
+def harmless(cell: object) -> object:
+    """Text that a spreadsheet would run as a formula gets an apostrophe in front of it."""
+    return _CELL_STARTS.sub(r"\1\2'", cell) if isinstance(cell, str) else cell
 
 
-def write_csv(path: str | Path, columns: Mapping[str, Sequence[Any]]) -> None:
+def write_csv(path: str | Path, columns: Mapping[str, Sequence[object]]) -> None:
     """Write columns of equal length; an older file is replaced at once, when all is written."""
     target = Path(path)
     if target.is_dir():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded
+from likewise.io.limits import check_memory
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import CsvTable, ParquetTable, Table
 from likewise.items.files import ItemFile, read_array
@@ -53,7 +54,7 @@ def read_label_file(
     if file.ids is None:
         return None, file.labels
     ids = file.ids.with_blank()
-    names = np.asarray(ids.names, np.str_)[ids.codes]
+    names = _expanded(ids, file.path)
     if names.tolist() == [str(k) for k in range(len(names))]:
         return None, file.labels
     return names, file.labels
@@ -82,7 +83,7 @@ class _LabelFile:
         with rows_located(self._table):
             columns = read_columns(self._table, [], text)
         coded = columns[label].with_blank()
-        self.labels = np.asarray(coded.names, np.str_)[coded.codes]
+        self.labels = _expanded(coded, path)
         if self._item is not None:
             self.ids = columns[self._item]
 
@@ -98,22 +99,6 @@ class _LabelFile:
                 raise RowError(error.row, problem) from None
         _check_positions(self.path, positions, len(items))
         return positions
-
-
-def read_all_labels(
-    path: str | Path, items: ItemFile, *, column: str | None = None
-) -> NDArray[np.str_]:
-    """(N,) the class of every item; refused where one is missing."""
-    positions, labels = read_labels(path, items, column=column)
-    if len(positions) < len(items):
-        missing = np.setdiff1d(np.arange(len(items)), positions)[0]
-        raise InputError(
-            f"{Path(path).name} has no class for item {items.names[missing]} (nor for "
-            f"{len(items) - len(positions) - 1} others)."
-        )
-    whole = np.empty(len(items), labels.dtype)
-    whole[positions] = labels
-    return whole
 
 
 def read_matrix(path: str | Path) -> NDArray[np.float64]:
@@ -132,6 +117,17 @@ def read_matrix(path: str | Path) -> NDArray[np.float64]:
         return np.loadtxt(text.splitlines(), ndmin=2)
     except ValueError as error:
         raise InputError(f"{file.name} is no matrix: rows of numbers, equally many.") from error
+
+
+def _expanded(column: Coded, path: Path) -> NDArray[np.str_]:
+    """(n,) the text of each row; every one takes as much memory as the longest."""
+    check_memory(
+        f"{path.name}: {len(column):,} rows of text as long as the longest",
+        column.names.itemsize * len(column),
+        path.stat().st_size * 4,
+        instead="shorten the longest",
+    )
+    return column.names[column.codes]
 
 
 def _label_column(table: Table, asked: str | None) -> str:

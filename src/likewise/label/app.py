@@ -21,10 +21,10 @@ from starlette.routing import Route
 
 from likewise.errors import InputError
 from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
-from likewise.label.items import Items, open_items
+from likewise.label.items import Items, looks_of, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
 from likewise.label.session import LabellingSession
-from likewise.label.store import AnswerConflict, Store
+from likewise.label.store import AnswerConflict, DatabaseLost, Store
 from likewise.label.suggesting import Suggester
 
 logger = logging.getLogger(__name__)
@@ -59,17 +59,21 @@ def create_app(
     if isinstance(items, str | Path):
         items = open_items(items)
     store = Store(database)
-    store.keep_items(items.ids)
+    try:
+        store.keep_items(items.ids, looks_of(items))
+    except InputError:
+        store.close()
+        raise
     signer = Signer(store.key, token)
-    desk = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
+    labelling = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
     limits = limits or Limits()
     cookie = f"likewise_{hashlib.sha256(store.key).hexdigest()[:8]}"
-    pages = _Pages(desk, items, signer, limits, cookie, question)
+    pages = _Pages(labelling, items, signer, limits, cookie, question)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        desk.close()
+        labelling.close()
         store.close()
 
     guard = Middleware(
@@ -89,14 +93,14 @@ class _Pages:
 
     def __init__(
         self,
-        desk: LabellingSession,
+        labelling: LabellingSession,
         items: Items,
         signer: Signer,
         limits: Limits,
         cookie: str,
         question: str,
     ) -> None:
-        self._desk, self._items, self._signer = desk, items, signer
+        self._labelling, self._items, self._signer = labelling, items, signer
         self._limits, self._cookie, self._question = limits, cookie, question
         self._page = _read("templates", "page.html")
         self._decoders = anyio.CapacityLimiter(2)  # pictures must not starve answers
@@ -124,7 +128,7 @@ class _Pages:
 
     async def picture(self, request: Request) -> Response:
         """One item's picture."""
-        index = self._desk.find(request.path_params["key"])
+        index = self._labelling.find(request.path_params["key"])
         if index is None or not self._items.are_pictures:
             raise Refusal(404, "there is no such picture.")
         try:
@@ -169,7 +173,7 @@ class _Pages:
         ticket, answer = body.get("ticket"), body.get("answer")
         if not isinstance(ticket, str) or not isinstance(answer, str):
             raise Refusal(422, "an answer needs a ticket and an answer.")
-        await _stored(self._desk.answer(annotator, ticket, answer))
+        await _stored(self._labelling.answer(annotator, ticket, answer))
         return await self._state(annotator)
 
     async def undo(self, request: Request) -> Response:
@@ -178,11 +182,11 @@ class _Pages:
         judgement = body.get("judgement")
         if type(judgement) is not int or not 0 < judgement < 2**63:
             raise Refusal(422, "an undo needs the number of the judgement.")
-        await _stored(self._desk.undo(annotator, judgement))
+        await _stored(self._labelling.undo(annotator, judgement))
         return await self._state(annotator)
 
     async def _state(self, annotator: str) -> Response:
-        return JSONResponse({**await self._desk.state(annotator), "question": self._question})
+        return JSONResponse({**await self._labelling.state(annotator), "question": self._question})
 
     async def _from_person(self, request: Request) -> tuple[str, dict[str, Any]]:
         """Who is speaking, by the session alone, and what they say."""
@@ -215,6 +219,9 @@ async def _stored(work: Awaitable[None]) -> None:
         raise Refusal(409, str(error)) from None
     except InputError as error:
         raise Refusal(422, str(error)) from None
+    except DatabaseLost as error:
+        logger.error("%s", error)
+        raise Refusal(503, "the database is gone; tell whoever started this page.") from None
     except sqlite3.Error as error:
         logger.error("an answer could not be stored: %s", error)
         raise Refusal(503, "the answer could not be stored; is the disk full?") from None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,8 @@ from likewise.pairs.formats.label_database import read_judgements
 def export_judgements(path: str | Path, out: str | Path) -> int:
     """Write the standing answers as ``.csv`` or ``.parquet`` and return how many there are.
 
-    "Not sure" is left blank. In CSV, which people open in spreadsheets, a name that would run as a
+    With ``.db`` a whole copy of the database, also while it is being written to. "Not sure" is left
+    blank. In CSV, which people open in spreadsheets, a name that would run as a
     formula gets an apostrophe in front; Parquet keeps every name as it is.
     """
     columns, out = read_judgements(path), Path(out)
@@ -22,17 +26,35 @@ def export_judgements(path: str | Path, out: str | Path) -> int:
         write_csv(out, columns)
     elif out.suffix == ".parquet":
         _write_parquet(out, columns)
+    elif out.suffix == ".db":
+        _write_copy(Path(path), out)
     else:
-        raise InputError(f"{out.name} must end in .csv or .parquet, to say what to write.")
+        raise InputError(f"{out.name} must end in .csv, .parquet or .db, to say what to write.")
     return len(columns["same"])
+
+
+def _write_copy(path: Path, out: Path) -> None:
+    """A copy that SQLite itself makes: of the file and of its log, at one moment."""
+    _check_folder(out)
+    if out.exists():
+        raise InputError(f"{out} is there already; choose another name for the copy.")
+    with replacing(out) as temporary:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, and nothing beside it
+
+
+def _check_folder(out: Path) -> None:
+    if not out.parent.is_dir():
+        raise InputError(f"there is no folder {out.parent} to write {out.name} to.")
 
 
 def _write_parquet(out: Path, columns: dict[str, list[Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not out.parent.is_dir():
-        raise InputError(f"there is no folder {out.parent} to write {out.name} to.")
+    _check_folder(out)
     types = {"left": pa.string(), "right": pa.string(), "same": pa.int8(), "annotator": pa.string()}
     table = pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
     with replacing(out) as temporary:

@@ -7,7 +7,8 @@ a path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +31,7 @@ class Items(Protocol):
 
     ids: Sequence[str]
     are_pictures: bool
+    are_numbered: bool  # their ids are positions, which any other items have too
 
     def picture(self, index: int) -> Picture:
         """The encoded picture of an item."""
@@ -37,11 +39,15 @@ class Items(Protocol):
     def cells(self, index: int) -> list[tuple[str, str]]:
         """The (column, text) cells of an item that is a row."""
 
+    def content(self, index: int) -> bytes:
+        """What tells an item that goes by its number from another of that number."""
+
 
 class PictureFolder:
     """All pictures under a folder; an id is the path below it, with forward slashes."""
 
     are_pictures = True
+    are_numbered = False
 
     def __init__(self, root: Path) -> None:
         self._folder, self._root = root, root.resolve()
@@ -62,14 +68,18 @@ class PictureFolder:
     def cells(self, index: int) -> list[tuple[str, str]]:
         raise NotImplementedError("pictures have no cells")
 
+    def content(self, index: int) -> bytes:
+        return self.ids[index].encode()
+
 
 class PictureArray:
-    """uint8 images (N, H, W) or (N, H, W, 3) with their ids."""
+    """uint8 images (N, H, W) or (N, H, W, 3) with their ids, or with their numbers."""
 
     are_pictures = True
 
-    def __init__(self, pixels: NDArray[np.uint8], ids: Sequence[str]) -> None:
-        self._pixels, self.ids = pixels, ids
+    def __init__(self, pixels: NDArray[np.uint8], ids: Sequence[str] | None) -> None:
+        self._pixels, self.are_numbered = pixels, ids is None
+        self.ids = [str(k) for k in range(len(pixels))] if ids is None else ids
 
     def picture(self, index: int) -> Picture:
         from PIL import Image
@@ -79,6 +89,9 @@ class PictureArray:
     def cells(self, index: int) -> list[tuple[str, str]]:
         raise NotImplementedError("pictures have no cells")
 
+    def content(self, index: int) -> bytes:
+        return bytes(np.ascontiguousarray(self._pixels[index]).data)
+
 
 class Table:
     """Rows of a table; an id is what its id column says, or the row number."""
@@ -86,7 +99,7 @@ class Table:
     are_pictures = False
 
     def __init__(self, rows: TextRows) -> None:
-        self._rows = rows
+        self._rows, self.are_numbered = rows, rows.ids is None
         numbered = (str(k) for k in range(rows.cells.num_rows))
         self.ids: Sequence[str] = list(numbered) if rows.ids is None else rows.ids
 
@@ -95,6 +108,9 @@ class Table:
 
     def cells(self, index: int) -> list[tuple[str, str]]:
         return [(name, _shorten(text)) for name, text in self._rows.row(index)]
+
+    def content(self, index: int) -> bytes:
+        return repr(self._rows.row(index)).encode()
 
 
 def open_items(path: str | Path, id_column: str | None = None) -> Items:
@@ -116,6 +132,18 @@ def open_items(path: str | Path, id_column: str | None = None) -> Items:
     return items
 
 
+def looks_of(items: Items) -> Callable[[Sequence[str]], dict[str, str]] | None:
+    """Digests of the items at some numbers; None where items have names of their own."""
+    if not getattr(items, "are_numbered", False):
+        return None
+
+    def looks(ids: Sequence[str]) -> dict[str, str]:
+        content = ((identity, items.content(int(identity))) for identity in ids)
+        return {name: hashlib.blake2b(data, digest_size=8).hexdigest() for name, data in content}
+
+    return looks
+
+
 def _pictures_in(file: ItemFile, path: Path) -> PictureArray:
     array = file.items
     is_image = array.ndim == 3 or (array.ndim == 4 and array.shape[3] == 3)
@@ -124,7 +152,7 @@ def _pictures_in(file: ItemFile, path: Path) -> PictureArray:
             f"{path.name} must hold uint8 images (N, H, W) or (N, H, W, 3) to be shown, but is "
             f"{array.dtype} {array.shape}; give the folder of pictures or a table instead."
         )
-    return PictureArray(array, file.names.tolist())
+    return PictureArray(array, None if file.ids is None else file.ids.tolist())
 
 
 def _shorten(text: str) -> str:

@@ -7,7 +7,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,9 +15,10 @@ import uvicorn
 from starlette.applications import Starlette
 
 from likewise.errors import InputError
+from likewise.io.lock import exclusive
 from likewise.label.app import QUESTION, create_app
+from likewise.label.connections import MAX_CONNECTIONS, Connections
 from likewise.label.items import open_items
-from likewise.label.protocol import MAX_CONNECTIONS, BoundedProtocol
 from likewise.label.refit import ModelSuggester
 from likewise.label.security import HostCheck, is_loopback
 from likewise.label.suggesting import Suggester
@@ -44,10 +45,11 @@ def serve(
     """Show pairs of items and keep the answers in the database ``out``, until interrupted.
 
     On a loopback address anybody on this machine may judge. On any other, a token is made (or
-    given), and only its link lets people in. ``announce`` gets the link once the server listens;
-    port 0 takes any free port. ``allow_hosts`` are further names that people reach it by. With
-    ``classes`` (a number, or "auto") a model of so many classes is fitted again and again in the
-    background, and chooses the pairs; so does a ``suggester`` of yours. Else they are random.
+    given, so that the link outlives a restart), and only its link lets people in. ``announce`` gets
+    the link once the server listens; port 0 takes any free port. ``allow_hosts`` are further names
+    that people reach it by. With ``classes`` (a number, or "auto") a model of so many classes is
+    fitted again and again in the background, and chooses the pairs; so does a ``suggester`` of
+    yours. Else they are random.
     """
     local = is_loopback(host)
     if token is None and not local:
@@ -58,8 +60,8 @@ def serve(
     if suggester is None and classes is not None:
         suggester = ModelSuggester(items_path, classes, id_column)
         suggester.check()
-    listener = _listen(host, port)
-    try:
+    in_use = "is in use by another labelling server; judge there, or end that one first."
+    with closing(_listen(host, port)) as listener, exclusive(Path(out), in_use):
         app = create_app(
             items,
             out,
@@ -76,19 +78,16 @@ def serve(
             _open_soon(url)
         with suppress(KeyboardInterrupt):  # Ctrl-C is how it ends; uvicorn has closed the store
             server.run(sockets=[listener])
-    finally:
-        listener.close()
 
 
-def server_config(
-    app: Starlette, protocol: type[BoundedProtocol] = BoundedProtocol
-) -> uvicorn.Config:
+def server_config(app: Starlette, connections: Connections | None = None) -> uvicorn.Config:
     """uvicorn with limits on connections and their time, and with nothing that it need not tell."""
+    connections = connections or Connections()
     return uvicorn.Config(
-        app,
-        http=protocol,
+        connections.watch(app),
+        http=connections.protocol(),
         ws="none",
-        limit_concurrency=MAX_CONNECTIONS,
+        limit_concurrency=2 * MAX_CONNECTIONS,  # only a second fence: `Connections` makes room
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=5,
         h11_max_incomplete_event_size=16_384,

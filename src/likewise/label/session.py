@@ -1,4 +1,4 @@
-"""The desk between the page and the store: who is judging, what they see, what they answered.
+"""The labelling session, between page and store: who is judging, what they see and answered.
 
 No HTTP here: `likewise.label.app` translates. What is held in memory is a copy of the database,
 made again from it after any restart.
@@ -10,6 +10,8 @@ import asyncio
 import base64
 import hashlib
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from likewise.errors import InputError
@@ -88,13 +90,25 @@ class LabellingSession:
         stored = self._store.record(annotator, ids[left], ids[right], ANSWERS[answer])
         # Shielded: once submitted it will be stored, and must be noted even if the person left.
         code = encode(left, right)
-        await asyncio.shield(self._note_answer(person, code, asyncio.wrap_future(stored)))
+        noted = self._note_answer(person, code, asyncio.wrap_future(stored))
+        with self._read_again_on_conflict(annotator):
+            await asyncio.shield(noted)
 
     async def undo(self, annotator: str, judgement: int) -> None:
         """Take back an answer of that person."""
         person = await self._person(annotator)
         undone = self._store.undo(annotator, judgement)
-        await asyncio.shield(self._note_undo(person, asyncio.wrap_future(undone)))
+        with self._read_again_on_conflict(annotator):
+            await asyncio.shield(self._note_undo(person, asyncio.wrap_future(undone)))
+
+    @contextmanager
+    def _read_again_on_conflict(self, annotator: str) -> Iterator[None]:
+        """Where the database knows better, ours is an old copy: else the pair is asked for ever."""
+        try:
+            yield
+        except AnswerConflict:
+            self._people.pop(annotator, None)
+            raise
 
     async def _note_undo(self, person: Person, undone: asyncio.Future[int]) -> None:
         if person.note_undo(await undone):

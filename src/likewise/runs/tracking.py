@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import math
 import os
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
+from likewise.io.json import read_json_object
 
 TRACKERS = ("tensorboard", "mlflow")
 MLFLOW_BATCH = 1000  # the most metrics that one call to an MLflow server may carry
@@ -175,13 +175,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _json(path: Path) -> Any:
-    if not path.is_file():
-        return {}
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} is not JSON; the run was not written whole.") from error
+def _json(path: Path) -> dict[str, Any]:
+    return read_json_object(path) if path.is_file() else {}
 
 
 def _leaves(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -121,8 +121,8 @@ function leave() {
   return exclusively(async () => {
     history.replaceState(null, "", "/");
     show(await insist("/api/leave", {}));
-    $("name").value = "";
     $("name").focus();
+    $("name").select();
   });
 }
 
@@ -214,6 +214,11 @@ function describe() {
   return `Pair ${state.mine + 1}. ${state.question}`;
 }
 
+// A name as the server keeps it.
+function tidy(name) {
+  return name.normalize("NFC").trim().split(/\s+/).join(" ");
+}
+
 function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -278,13 +283,19 @@ async function start() {
     history.replaceState(null, "", address);
   }
   const name = address.searchParams.get("annotator");
-  if (name !== null) {
-    await join(name);
+  show(await insist("/api/state"));
+  if (state.annotator === null) {
+    if (name === null) $("name").focus();
+    else await join(name);
     return;
   }
-  show(await insist("/api/state"));
-  if (state.annotator === null) $("name").focus();
-  else say(describe());
+  say(describe());
+  // A link may say who begins here, but not under whose name a person goes on.
+  if (name !== null && tidy(name) !== state.annotator) {
+    trouble(`You are judging as ${state.annotator}; the link says ${tidy(name)}. `
+      + "To judge under that name, press “Change name”.");
+    $("name").value = tidy(name);
+  }
 }
 
 start().catch((error) => trouble(sentence(error.message)));

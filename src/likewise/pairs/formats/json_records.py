@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from likewise.errors import InputError
+from likewise.io.json import read_json
 from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
@@ -15,12 +16,8 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 def load_json(path: Path) -> Json:
     """The content of a JSON file."""
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            content: Json = json.load(file)
-            return content
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError too
-        raise InputError(f"{path.name} is not valid JSON: {error}.") from error
+    content: Json = read_json(path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True)
+    return content
 
 
 def json_format(path: Path, content: Json) -> str:

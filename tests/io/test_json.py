@@ -1,0 +1,114 @@
+"""JSON from strangers: size, depth, repeated fields, numbers and text that nobody can use."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from likewise.cli import run
+from likewise.errors import InputError
+from likewise.io import json as io_json
+from likewise.io.json import MAX_DEPTH, parse_json, plain, read_json, read_json_object
+from likewise.pairs import Pairs
+from likewise.runs import files
+from likewise.serialization.description import read_description
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 900, 100_000])
+def test_depth_is_bounded_whether_or_not_the_parser_gives_up(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(f'{{"kind": "likewise-classifier", "history": {nested(depth)}}}')
+    for reader in (read_json, read_json_object, files.read_json):
+        with pytest.raises(InputError, match="nested deeper than 60 levels"):
+            reader(path)
+    with pytest.raises(InputError, match="nested deeper"):
+        read_description(tmp_path)
+    with pytest.raises(InputError, match="nested deeper"):
+        Pairs.read(path)
+
+
+def test_a_deep_model_is_a_sentence_at_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "model.json").write_text(nested(900))
+    (tmp_path / "weights.safetensors").write_bytes(b"")
+    np.save(tmp_path / "x.npy", np.zeros((2, 2)))
+    assert run(["predict", str(tmp_path), str(tmp_path / "x.npy")]) == 2
+    said = capsys.readouterr().err
+    assert "nested deeper" in said
+    assert "unexpected" not in said
+
+
+def test_as_deep_as_allowed_is_read() -> None:
+    assert parse_json(nested(MAX_DEPTH), "x") is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "has the field 'c' twice"),
+        ('{"a": NaN}', "holds NaN, which is not JSON"),
+        ("[-Infinity]", "holds -Infinity"),
+        ("[1e999]", "too large for any computer"),
+        ("[1" + "0" * 400 + "]", "too large for any computer"),
+        ("[1" + "0" * 5000 + "]", "not valid JSON"),
+        ('["\\ud800"]', "not Unicode"),
+        ('{"\\udfff": 1}', "not Unicode"),
+        ("{", "not valid JSON, or is cut short"),
+        ("", "not valid JSON"),
+        (b"\xff\xfe", "not valid JSON"),
+    ],
+)
+def test_what_nobody_can_use_is_refused(tmp_path: Path, text: str | bytes, words: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=words):
+        read_json(path)
+    with pytest.raises(InputError, match=r"; fetch it again\.$"):
+        read_json(path, hint="fetch it again")
+
+
+def test_other_programs_may_write_nan() -> None:
+    assert parse_json('[NaN, Infinity, "ä"]', "x", foreign=True) == [None, None, "ä"]
+
+
+def test_the_size_is_looked_at_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[" + " " * 3_000_000 + "]")
+    monkeypatch.setattr(io_json.json, "loads", lambda *_, **__: pytest.fail("parsed"))
+    with pytest.raises(InputError, match="has 3 MiB, more than the 1 MiB of JSON"):
+        read_json(path, max_bytes=2**20)
+    with pytest.raises(InputError, match="missing"):
+        read_json(tmp_path / "none.json")
+    with pytest.raises(InputError, match="device"):
+        read_json(Path("/dev/zero"))
+
+
+def test_the_top_must_be_an_object(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[]")
+    with pytest.raises(InputError, match="holds no JSON object"):
+        read_json_object(path)
+    path.write_text('\ufeff{"a": 1}', encoding="utf-8")
+    assert read_json_object(path) == {"a": 1}
+
+
+def test_values_are_made_fit_for_json() -> None:
+    value = {
+        1: (np.float32(0.5), np.arange(2), math.nan),
+        "p": Path("a"),
+        "x": np.array([math.inf]),
+        "n": None,
+        "b": True,
+    }
+    found = {"1": [0.5, [0, 1], None], "p": "a", "x": [None], "n": None, "b": True}
+    assert plain(value) == found
+    assert json.loads(json.dumps(plain(value), allow_nan=False)) == found
