@@ -16,7 +16,7 @@ import torch
 
 from likewise.experiments import bench
 
-LANES = (1, 2, 4, 8, 16)
+CONCURRENCY = (1, 2, 4, 8, 16)
 WORKERS = (0, 8, 14)
 
 
@@ -29,9 +29,9 @@ def main() -> None:
     for case in bench.CASES:
         rng = np.random.default_rng(0)
         items, labels = case.items(rng), rng.integers(case.n_classes, size=case.n_items)
-        for lanes in LANES:
-            rate = bench.lanes_rate(case, items, labels, lanes, 1.5, device)
-            print(f"{case.network} {lanes} lanes {rate:.0f} img/s", flush=True)
+        for concurrency in CONCURRENCY:
+            rate = bench.lanes_rate(case, items, labels, concurrency, 1.5, device)
+            print(f"{case.network} {concurrency} side by side {rate:.0f} img/s", flush=True)
         for workers in WORKERS:
             rate = bench.plain_rate(case, items, labels, workers, 2.0, device)
             print(f"{case.network} plain {workers} {rate:.0f} img/s", flush=True)
@@ -52,9 +52,9 @@ def compiled(case: bench.Case, device: torch.device) -> None:
         torch.cuda.synchronize()
         print(f"compiled capture {time.perf_counter() - start:.1f} s", flush=True)
         runs.append(run)
-    for lanes in (1, 4):
-        rate = bench.rate_of(runs[:lanes], 1.5)
-        print(f"compiled lanes {lanes} {rate:.0f} img/s", flush=True)
+    for concurrency in (1, 4):
+        rate = bench.rate_of(runs[:concurrency], 1.5)
+        print(f"compiled, {concurrency} side by side {rate:.0f} img/s", flush=True)
 
 
 if __name__ == "__main__":

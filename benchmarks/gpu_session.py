@@ -3,9 +3,9 @@
     python benchmarks/gpu_session.py DATA OUT TABLE[:option=value,...][+TABLE...] ...
 
 Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, methods, trials,
-epochs, lanes, and the first trial to run) behind a colon, as in
-``table2:noise=0.2/0.4,trials=3,epochs=40,lanes=8``. ``name=NAME,joint.FIELD=VALUE`` tries another
-recipe of the joint objective under a name of its own, ``contrast.FIELD=VALUE`` another
+epochs, concurrency, and the first trial to run) behind a colon, as in
+``table2:noise=0.2/0.4,trials=3,epochs=40,concurrency=8``. ``name=NAME,joint.FIELD=VALUE`` tries
+another recipe of the joint objective under a name of its own, ``contrast.FIELD=VALUE`` another
 self-supervised start. Tables joined by ``+`` share the GPU. A table waits until its data is there,
 so that a session can begin before all of it has arrived. Finished cells are skipped, so that a
 session can be resumed.
@@ -36,17 +36,17 @@ from likewise.training.scheduler import interleave
 def main(data: Path, out: Path, groups: list[str]) -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     for group in groups:
-        started, programs, lanes = time.time(), [], 4
+        started, programs, concurrency = time.time(), [], 4
         for spec in group.split("+"):
             name, _, options = spec.partition(":")
             cuts = dict(option.split("=") for option in options.split(",") if option)
             settings = cut(name, cuts)
-            lanes = int(cuts.get("lanes", lanes))
+            concurrency = int(cuts.get("concurrency", concurrency))
             dataset = wait_for(data, settings.dataset)
             first = int(cuts.get("first", 0))
             chains = [c for c in unfinished(settings, out) if c[0].trial >= first]
-            programs += chain_programs(chains, settings, dataset, out, device, lanes, report)
-        interleave(programs, lanes)
+            programs += chain_programs(chains, settings, dataset, out, device, concurrency, report)
+        interleave(programs, concurrency)
         print(f"== {group}: {time.time() - started:.0f} s", flush=True)
         write_collected(load_results(out), out / "collected")
 

@@ -68,7 +68,9 @@ def all_pairs_by_loop(p: list[list[float]], same: Tensor, weight: Tensor | None,
     return by_loop(left, right, same.flatten().tolist(), flat, of_pair)
 
 
-TRANSITION = torch.tensor([[0.7, 0.3, 0.0], [0.1, 0.8, 0.1], [0.05, 0.35, 0.6]]).double()
+TRANSITION = torch.tensor(
+    [[0.7, 0.3, 0.0], [0.1, 0.8, 0.1], [0.05, 0.35, 0.6]], dtype=torch.float64
+)
 
 
 def check_mcl(loss=lf.mcl_loss, weight: Tensor | None = None) -> None:
@@ -224,7 +226,7 @@ def test_gradients_over_all_pairs(weight):
     for loss in (
         lambda x: lf.mcl_loss(x.softmax(1), same, weight),
         lambda x: lf.mns_loss(x.softmax(1), TRANSITION, same, weight),
-        lambda x: lf.kcl_loss(x.softmax(1), same, weight),
+        lambda x: lf.kcl_loss(x.softmax(1), same, weight, fixed_target=False),
         lambda x: lf.balance_entropy(x.softmax(1)),
     ):
         assert torch.autograd.gradcheck(loss, (logits,))
@@ -239,15 +241,17 @@ def test_gradients_over_listed_pairs():
     for loss in (
         lambda x, y: lf.mcl_loss_pairs(x.softmax(1), y.softmax(1), same, weight),
         lambda x, y: lf.mns_loss_pairs(x.softmax(1), y.softmax(1), TRANSITION, same, weight),
-        lambda x, y: lf.kcl_loss_pairs(x.softmax(1), y.softmax(1), same, weight),
+        lambda x, y: lf.kcl_loss_pairs(
+            x.softmax(1), y.softmax(1), same, weight, fixed_target=False
+        ),
     ):
         assert torch.autograd.gradcheck(loss, (left, right))
 
 
 def test_a_fixed_target_of_kcl_gets_no_gradient():
     p, same = simplex(5, 3).requires_grad_(), answers(5, 5)
-    (free,) = torch.autograd.grad(lf.kcl_loss(p, same), p)
-    (fixed,) = torch.autograd.grad(lf.kcl_loss(p, same, fixed_target=True), p)
+    (free,) = torch.autograd.grad(lf.kcl_loss(p, same, fixed_target=False), p)
+    (fixed,) = torch.autograd.grad(lf.kcl_loss(p, same), p)
     target, other = p.detach(), p
     cost = p.new_zeros(())
     for i in range(5):
@@ -257,7 +261,7 @@ def test_a_fixed_target_of_kcl_gets_no_gradient():
     (expected,) = torch.autograd.grad(cost / 25, p)
     torch.testing.assert_close(fixed, expected)
     assert not torch.allclose(free, fixed)
-    assert lf.kcl_loss(p, same) == lf.kcl_loss(p, same, fixed_target=True)
+    assert lf.kcl_loss(p, same) == lf.kcl_loss(p, same, fixed_target=False)
 
 
 def test_a_fixed_target_of_listed_kcl_gets_no_gradient():
@@ -272,7 +276,9 @@ def test_a_fixed_target_of_listed_kcl_gets_no_gradient():
             cost = cost + (kl if s else (2 - kl).relu())
     expected = torch.autograd.grad(cost / 12, (left, right))
     torch.testing.assert_close(found, expected)
-    free = torch.autograd.grad(lf.kcl_loss_pairs(left, right, same), (left, right))
+    free = torch.autograd.grad(
+        lf.kcl_loss_pairs(left, right, same, fixed_target=False), (left, right)
+    )
     assert not torch.allclose(free[0], found[0])
     assert not torch.allclose(free[1], found[1])
 
@@ -419,7 +425,7 @@ def test_what_a_certain_mistake_costs(dtype):
     wrongly_different = lf.mcl_loss_pairs(p, p, torch.zeros(2))
     wrongly_same = lf.mcl_loss_pairs(p, apart, torch.ones(2))
     assert float(wrongly_same) == pytest.approx(-math.log(floor), rel=1e-6)
-    assert float(wrongly_different) == pytest.approx(-math.log(torch.finfo(dtype).eps), rel=1e-6)
+    assert float(wrongly_different) == pytest.approx(-math.log(floor), rel=1e-6)
     assert lf.mcl_loss_pairs(p, p, torch.ones(2)) == 0
     assert lf.mcl_loss_pairs(p, apart, torch.zeros(2)) == 0
     assert lf.kcl_loss_pairs(p, p, torch.ones(2)) == 0
@@ -432,6 +438,51 @@ def test_a_badly_wrong_pair_still_teaches():
     p = logits.softmax(dim=1)
     lf.mcl_loss_pairs(p[:1], p[1:], torch.ones(1)).backward()
     assert logits.grad[0].abs().max() > 0.4
+
+
+@pytest.mark.parametrize("gap", [5.0, 16.0, 20.0, 40.0, 60.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sure_items_that_are_different_are_told_so(gap, weighted):
+    """In single precision as in double, also where 1 - s rounds to nothing (a gap of 17)."""
+    same = torch.eye(3).bool()
+    costs = []
+    for dtype in (torch.float32, torch.float64):
+        logits = torch.tensor([[gap, 0, 0], [gap, 1, 0], [0, gap, 0]], dtype=dtype)
+        logits.requires_grad_()
+        weight = torch.ones(3, 3, dtype=dtype) if weighted else None
+        lf.mcl_loss(logits.softmax(dim=1), same, weight).backward()
+        pair = logits.detach().clone().requires_grad_()
+        p = pair.softmax(dim=1)
+        lf.mcl_loss_pairs(p[:1], p[1:2], torch.zeros(1)).backward()
+        costs.append((logits.grad, pair.grad))
+    for single, double in zip(*costs):
+        torch.testing.assert_close(single.double(), double, rtol=1e-4, atol=1e-7)
+    assert costs[0][1][:2].abs().sum(dim=1).min() > 0.3
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_with_oneself_may_be_left_out(weighted):
+    p, same = simplex(5, 3), answers(5, 5)
+    weight = weights(5, 5) if weighted else torch.ones(5, 5, dtype=torch.float64)
+    others = weight * (1 - torch.eye(5))
+    for answer in (same, same.bool()):
+        found = lf.mcl_loss(p, answer, weight if weighted else None, self_pairs=False)
+        torch.testing.assert_close(found, lf.mcl_loss(p, answer, others))
+    found = lf.mns_loss(p, TRANSITION, same, weight if weighted else None, self_pairs=False)
+    torch.testing.assert_close(found, lf.mns_loss(p, TRANSITION, same, others))
+
+
+def test_many_rows_are_handled_a_few_at_a_time(monkeypatch):
+    p, same, weight = simplex(9, 4).requires_grad_(), answers(9, 9), weights(9, 9)
+    for options in ((same, None, True), (same.bool(), None, False), (same, weight, False)):
+        whole = lf.mcl_loss(p, *options)
+        (gradient,) = torch.autograd.grad(whole, p)
+        with monkeypatch.context() as patch:
+            patch.setattr(lf, "_ROWS", {"cpu": 4})
+            parts = lf.mcl_loss(p, *options)
+            (by_parts,) = torch.autograd.grad(parts, p)
+        torch.testing.assert_close(parts, whole)
+        torch.testing.assert_close(by_parts, gradient)
 
 
 @pytest.mark.parametrize(("same", "sign"), [(1.0, -1), (0.0, 1)])

@@ -28,14 +28,15 @@ def test_modules_are_the_functions(batch, weighted):
     assert lw.MCLLoss()(p, same, weight) == lf.mcl_loss(p, same, weight)
     assert lw.MNSLoss(TRANSITION)(p, same, weight) == lf.mns_loss(p, matrix, same, weight)
     found = lw.KCLLoss(margin=0.5, fixed_target=False)(p, same, weight)
-    assert found == lf.kcl_loss(p, same, weight, margin=0.5)
+    assert found == lf.kcl_loss(p, same, weight, margin=0.5, fixed_target=False)
+    assert lw.KCLLoss()(p, same, weight) == lf.kcl_loss(p, same, weight)
 
 
 def test_kcl_fixes_its_target_unless_told(batch):
     p, same, _ = batch
     p.requires_grad_()
     (found,) = torch.autograd.grad(lw.KCLLoss()(p, same), p)
-    (fixed,) = torch.autograd.grad(lf.kcl_loss(p, same, fixed_target=True), p)
+    (fixed,) = torch.autograd.grad(lf.kcl_loss(p, same), p)
     (free,) = torch.autograd.grad(lw.KCLLoss(fixed_target=False)(p, same), p)
     assert torch.equal(found, fixed)
     assert not torch.allclose(found, free)

@@ -7,22 +7,24 @@ explicit pairs, ``..._pairs(p_left (m, C), p_right (m, C), same (m,), weight (m,
 weighted mean over the answered pairs: what has no answer costs nothing.
 
 The pairs are never enumerated: an inner product for every pair is one matrix product, so nothing
-larger than (n, n) is held. Half precision is raised to single first, autocast or not, and the
-gradients that go back into float16 are kept within its range.
+larger than (n, n) is held. That two items are of different classes has the probability
+sum over c != k of p_i[c] p_j[k], which is formed as such a sum: 1 - p_i . p_j would round to 0 for
+two sure items, and a wrongly sure pair would have no gradient. Half precision is raised to single
+first, autocast or not, and the gradients that go back into float16 are kept within its range.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 
-# Below these, log stops: a "same" pair of probability 0 costs -log(floor), large but finite. The
-# floor of s is as low as 1/s stays finite, so that the gradient of a badly wrong pair survives;
-# 1 - s is known only to the rounding of s.
-_SAME_FLOOR = {torch.float32: 1e-30, torch.float64: 1e-200}
+# Below these, log stops: an answer of probability 0 costs -log(floor), large but finite. As low as
+# the inverse stays finite, so that the gradient of a badly wrong pair survives.
+_FLOOR = {torch.float32: 1e-30, torch.float64: 1e-200}
+# Rows of (n, n) that are handled at once: on a CPU they stay in the cache.
+_ROWS = {"cpu": 64}
+_MANY_ROWS = 4096
 _HALF_LIMIT = torch.finfo(torch.float16).max / 4
 
 
@@ -31,11 +33,22 @@ def perceived(p: Tensor, transition: Tensor) -> Tensor:
     return p @ transition.to(dtype=p.dtype, device=p.device)
 
 
-def mcl_loss(p: Tensor, same: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Meta classification likelihood: cross-entropy of ``same`` against p_i . p_j (Eq. 3)."""
+def unequal(p: Tensor) -> Tensor:
+    """(n, C) probability of any other class: the rest of a row summed, nothing subtracted."""
+    others = torch.ones(p.shape[1], p.shape[1], dtype=p.dtype, device=p.device)
+    return p @ others.fill_diagonal_(0)
+
+
+def mcl_loss(
+    p: Tensor, same: Tensor, weight: Tensor | None = None, self_pairs: bool = True
+) -> Tensor:
+    """Meta classification likelihood: cross-entropy of ``same`` against p_i . p_j (Eq. 3).
+
+    ``self_pairs=False`` leaves out the n pairs of an item with itself, which nobody was asked.
+    """
     with torch.autocast(p.device.type, enabled=False):
-        p = _full(p)
-        return similarity_cross_entropy(p @ p.T, same, weight)
+        cost: Tensor = _AllPairs.apply(_full(p), same, weight, self_pairs)  # type: ignore[no-untyped-call]
+        return cost
 
 
 def mcl_loss_pairs(
@@ -43,14 +56,23 @@ def mcl_loss_pairs(
 ) -> Tensor:
     """`mcl_loss` over explicit pairs."""
     with torch.autocast(p_left.device.type, enabled=False):
-        products = (_full(p_left) * _full(p_right)).sum(dim=1)
-        return similarity_cross_entropy(products, same, weight)
+        left, right = _full(p_left), _full(p_right)
+        similarity = (left * right).sum(dim=1)
+        return similarity_cross_entropy(
+            similarity, same, weight, difference=(left * unequal(right)).sum(dim=1)
+        )
 
 
-def mns_loss(p: Tensor, transition: Tensor, same: Tensor, weight: Tensor | None = None) -> Tensor:
+def mns_loss(
+    p: Tensor,
+    transition: Tensor,
+    same: Tensor,
+    weight: Tensor | None = None,
+    self_pairs: bool = True,
+) -> Tensor:
     """Noisy-similarity likelihood: `mcl_loss` of f = p @ T (the paper's Eq. 7)."""
     with torch.autocast(p.device.type, enabled=False):
-        return mcl_loss(perceived(_full(p), transition), same, weight)
+        return mcl_loss(perceived(_full(p), transition), same, weight, self_pairs)
 
 
 def mns_loss_pairs(
@@ -72,12 +94,12 @@ def kcl_loss(
     same: Tensor,
     weight: Tensor | None = None,
     margin: float = 2.0,
-    fixed_target: bool = False,
+    fixed_target: bool = True,
 ) -> Tensor:
     """KL-divergence contrast (Hsu & Kira): pull "same" together, push "different" to a margin.
 
     Pair (i, j) costs KL(p_i || p_j) if judged the same, max(0, margin - KL(p_i || p_j)) if not.
-    ``fixed_target=True`` lets no gradient into p_i, the target, as the original training does.
+    ``fixed_target`` lets no gradient into p_i, the target, as the original training does.
     """
     with torch.autocast(p.device.type, enabled=False):
         p = _full(p)
@@ -92,7 +114,7 @@ def kcl_loss_pairs(
     same: Tensor,
     weight: Tensor | None = None,
     margin: float = 2.0,
-    fixed_target: bool = False,
+    fixed_target: bool = True,
 ) -> Tensor:
     """`kcl_loss` over explicit pairs, each taken in both orders."""
     with torch.autocast(p_left.device.type, enabled=False):
@@ -104,41 +126,113 @@ def kcl_loss_pairs(
 
 
 def similarity_cross_entropy(
-    similarity: Tensor, same: Tensor, weight: Tensor | None = None
+    similarity: Tensor,
+    same: Tensor,
+    weight: Tensor | None = None,
+    difference: Tensor | None = None,
 ) -> Tensor:
-    """Weighted mean cross-entropy of answers against predicted similarities, any shape."""
+    """Weighted mean cross-entropy of answers against predicted similarities, any shape.
+
+    ``difference`` is 1 - similarity, where that is known better than to the rounding of the latter.
+    """
     similarity = _full(similarity)
-    if weight is None and same.dtype == torch.bool and similarity.numel():
-        cost: Tensor = _PlainAnswers.apply(similarity, same)  # type: ignore[no-untyped-call]
-        return cost
+    floor = _FLOOR[similarity.dtype]
+    if difference is None:
+        difference = (1 - similarity).clamp_min(torch.finfo(similarity.dtype).eps)
+    if same.dtype == torch.bool:
+        return answer_cost(torch.where(same, similarity, difference), weight)
     answer = same.to(similarity.dtype)
-    log_same = similarity.clamp_min(_SAME_FLOOR[similarity.dtype]).log()
-    log_different = (1 - similarity).clamp_min(torch.finfo(similarity.dtype).eps).log()
+    log_same, log_different = similarity.clamp_min(floor).log(), difference.clamp_min(floor).log()
     return _weighted_mean(-(answer * log_same + (1 - answer) * log_different), weight)
 
 
-class _PlainAnswers(torch.autograd.Function):
-    """`similarity_cross_entropy` of plain yes and no, in half as many operations.
+def answer_cost(probability: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Weighted mean of -log of the ``probability`` that was given to each answer, any shape."""
+    probability = _full(probability)
+    return _weighted_mean(-probability.clamp_min(_FLOOR[probability.dtype]).log(), weight)
 
-    What the other form says about every pair with products of answers and logarithms is said here
-    by choosing. Small networks on a GPU spend their time on the number of operations.
+
+class _AllPairs(torch.autograd.Function):
+    """Cross-entropy of answers (n, n) about all pairs of p (n, C), and its gradient, in one pass.
+
+    Some rows of the (n, n) pairs at a time: nothing of that size is kept for the way back.
     """
 
     @staticmethod
-    def forward(ctx: Any, similarity: Tensor, same: Tensor) -> Tensor:
-        floor, eps = _SAME_FLOOR[similarity.dtype], torch.finfo(similarity.dtype).eps
-        given = torch.where(same, similarity, 1 - similarity)  # probability of the answer given
-        floored = torch.where(same, given.clamp_min(floor), given.clamp_min(eps))
-        ctx.save_for_backward(same, given, floored)
-        return -floored.log().mean()
+    def forward(
+        ctx: FunctionCtx, p: Tensor, same: Tensor, weight: Tensor | None, self_pairs: bool
+    ) -> Tensor:
+        n = len(p)
+        table = torch.cat([p, unequal(p)])  # (2n, C): being the same, being different
+        total, mass = p.new_zeros(()), p.new_zeros(())
+        by_rows, by_table = torch.empty_like(p), torch.zeros_like(table)
+        step = _ROWS.get(p.device.type, _MANY_ROWS)
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            predicted = p[part] @ table.T  # (b, 2n): what s and 1 - s are
+            counts = _counts(weight, part, predicted, self_pairs)
+            cost, slope = _costs(predicted, same[part], counts)
+            total += cost.sum()
+            mass += counts.sum() if isinstance(counts, Tensor) else cost.numel()
+            if not ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
+                continue
+            torch.mm(slope, table, out=by_rows[part])
+            by_table.addmm_(slope.T, p[part])
+        mass = mass.clamp_min(torch.finfo(p.dtype).tiny)
+        gradient = by_rows + by_table[:n] + unequal(by_table[n:])
+        ctx.save_for_backward(gradient / mass)
+        return total / mass
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        same, given, floored = ctx.saved_tensors
-        share = gradient / given.numel()
-        slope = torch.where(same, -share, share) / floored
-        return torch.where(given == floored, slope, 0.0), None  # constant below the floor
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        (by_p,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return gradient * by_p, None, None, None
+
+
+def _counts(
+    weight: Tensor | None, part: slice, predicted: Tensor, self_pairs: bool
+) -> Tensor | None:
+    """(b, n) how much the pairs of some rows count; None where all count alike."""
+    if weight is None and self_pairs:
+        return None
+    n = predicted.shape[1] // 2
+    counts = predicted.new_ones(len(predicted), n)
+    if weight is not None:
+        counts = weight[part].to(predicted.dtype)
+    if self_pairs:
+        return counts
+    rows = torch.arange(len(predicted), device=predicted.device)
+    return counts.clone().index_put_((rows, rows + part.start), predicted.new_zeros(()))
+
+
+def _costs(predicted: Tensor, same: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(b, n) costs of pairs, and their slopes (b, 2n) by ``predicted`` (b, 2n), written over it."""
+    n, floor = predicted.shape[1] // 2, _FLOOR[predicted.dtype]
+    likely_same, likely_different = predicted[:, :n], predicted[:, n:]
+    answer = same.to(predicted.dtype)
+    if same.dtype == torch.bool:
+        # Products choose exactly here, and sooner than where(): one of the two is zero.
+        given = likely_same.mul_(answer) + likely_different.mul_(1 - answer)
+        floored = given.clamp_min(floor)
+        cost = floored.log().neg_()
+        slope = given.ge(floor).to(given.dtype).div_(floored).neg_()  # constant below the floor
+        torch.mul(slope, answer, out=likely_same)
+        torch.sub(slope, likely_same, out=likely_different)
+    else:
+        floored = predicted.clamp_min(floor)
+        logs = floored.log()
+        cost = torch.addcmul(logs[:, n:], answer, logs[:, :n] - logs[:, n:]).neg_()
+        predicted = predicted.ge(floor).to(predicted.dtype).div_(floored).neg_()
+        predicted[:, :n].mul_(answer)
+        predicted[:, n:].mul_(1 - answer)
+    if counts is None:
+        return cost, predicted
+    # where(), not a product: "no answer" must cost nothing even where its cost is not finite.
+    answered = counts > 0
+    for half in (predicted[:, :n], predicted[:, n:]):
+        half.mul_(counts).masked_fill_(~answered, 0.0)
+    return torch.where(answered, cost * counts, 0.0), predicted
 
 
 def balance_entropy(p: Tensor) -> Tensor:
@@ -157,11 +251,11 @@ def _divergence(p: Tensor, q: Tensor) -> Tensor:
 
 
 def _negative_entropy(p: Tensor) -> Tensor:
-    return torch.xlogy(p, p.clamp_min(_SAME_FLOOR[p.dtype])).sum(dim=1)
+    return torch.xlogy(p, p.clamp_min(_FLOOR[p.dtype])).sum(dim=1)
 
 
 def _safe_log(p: Tensor) -> Tensor:
-    return p.clamp_min(_SAME_FLOOR[p.dtype]).log()
+    return p.clamp_min(_FLOOR[p.dtype]).log()
 
 
 def _weighted_mean(cost: Tensor, weight: Tensor | None) -> Tensor:
@@ -174,7 +268,7 @@ def _weighted_mean(cost: Tensor, weight: Tensor | None) -> Tensor:
 
 
 def _full(p: Tensor) -> Tensor:
-    if p.dtype in _SAME_FLOOR:
+    if p.dtype in _FLOOR:
         return p
     full = p.float()
     if p.dtype == torch.float16 and full.requires_grad:

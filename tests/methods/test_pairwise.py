@@ -26,6 +26,7 @@ from likewise.nn.model import logits_of
 from likewise.noise import pair_flip, symmetric
 from likewise.pairs import Pairs
 from likewise.training.objectives.pairwise import CompletePairwise, PairwiseLoss
+from likewise.training.recipe import Recipe
 from likewise.training.scheduler import run_program
 from tiny import QUICK, blobs, noisy, pictures, tiny_problem
 
@@ -76,6 +77,21 @@ def test_recipes_are_taken_changed_or_chosen():
     assert problem.recipe_for(joint=False).optimizer == "adam"
     with pytest.raises(InputError, match="a recipe has no epoch"):
         Problem(X, Pairs.from_labels(y), 2, recipe={"epoch": 2}).recipe_for(joint=True)
+
+
+def test_a_batch_size_given_for_listed_judgements_is_honoured():
+    def steps(recipe) -> int:
+        problem = Problem(X, pairs, 3, network="mlp", recipe=recipe)
+        n_train = len(problem.parts[2])
+        run = next(pairwise_program(problem, "mcl"))
+        return n_train // run.batches.size
+
+    X, y = blobs()
+    pairs = Pairs.from_labels(y, 40, random_state=0)
+    n_train = len(Problem(X, pairs, 3).parts[2])
+    assert steps({"batch_size": 50}) == n_train // 50
+    assert steps(Recipe(batch_size=70)) == n_train // 70
+    assert steps(None) == steps({"epochs": 3}) == steps(Recipe()) == n_train // 1024
 
 
 def test_items_that_are_on_the_device_already_are_used(generator):
@@ -186,7 +202,7 @@ def test_a_lost_class_is_no_hindrance_where_it_can_be_revived():
 def test_stage_two_begins_as_sure_as_its_t_asks_for():
     """Behind a T, what stage 1 says of its items must be said with more confidence."""
     problem, _ = tiny_problem(noise=0.4)
-    stage1 = run_program(pairwise_program(problem, "mcl"))
+    stage1 = run_program(pairwise_program(problem, "mcl", balance=0.03))
     start = starting_point(problem, stage1.model)
     _, held, train_pairs, held_pairs = problem.parts
     loss = PairwiseLoss("mns", torch.tensor(symmetric(3, 0.4), dtype=torch.float32))

@@ -17,6 +17,7 @@ from likewise.noise import corrupt_labels, pair_flip, symmetric
 from likewise.noise.estimation import (
     STRENGTHS,
     TEMPERATURES,
+    _rank_within,
     anchor_transition,
     count_transition,
     gram_transition,
@@ -330,3 +331,31 @@ def test_the_likeliest_t_stays_where_counting_agrees(true):
     found, temperature = held_out_transition(logits, known(z))
     torch.testing.assert_close(found, likeliest)
     assert temperature == suited
+
+
+def test_the_surest_items_are_told_apart_in_any_class():
+    """Their top probabilities are all 1.0 in single precision, and classes are many."""
+    gap = torch.tensor([18.0, 30.0, 22.0, 26.0])
+    logits = torch.zeros(8, 100)
+    logits[:4, 99] = gap
+    logits[4:, 3] = gap
+    p = logits.softmax(dim=1)
+    predicted = p.argmax(dim=1)
+    doubt = p.scatter(1, predicted[:, None], 0.0).sum(dim=1)
+    found = _rank_within(predicted, doubt, 100)
+    expected = torch.tensor([3.5, 0.5, 2.5, 1.5]) / 4
+    torch.testing.assert_close(found, torch.cat([expected, expected]))
+
+
+def test_counting_takes_the_surest_share_of_many_classes():
+    """The surest 3 % of each class agree, the others hardly do: T is counted among the former."""
+    generator = torch.Generator().manual_seed(0)
+    n_classes, each = 20, 400
+    truth = torch.arange(n_classes).repeat_interleave(each)
+    rank = torch.arange(each).repeat(n_classes)
+    logits = torch.zeros(len(truth), n_classes)
+    logits[torch.arange(len(truth)), truth] = 40 - rank * 0.05  # all of them nearly 1.0
+    others = torch.randint(n_classes, (len(truth),), generator=generator)
+    perceived = torch.where(rank < 0.03 * each, truth, others)
+    found = count_transition(logits, perceived)
+    assert float(found.diagonal().mean()) > 0.9

@@ -169,7 +169,7 @@ def test_finished_stages_are_not_trained_again(tmp_path: Path) -> None:
     assert rows == []
 
 
-def test_lanes_resume_too(tmp_path: Path) -> None:
+def test_programs_side_by_side_resume_too(tmp_path: Path) -> None:
     def programs() -> list[MethodProgram]:
         made = [mns_program(problem(ADAM)), joint_program(problem(SGD)), mns_program(problem(SGD))]
         return [named(p, (f"{k}-a", f"{k}-b")) for k, p in enumerate(made)]

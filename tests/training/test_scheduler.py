@@ -33,10 +33,10 @@ def same(one: FitResult, two: FitResult) -> bool:
     )
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 4, 9])
-def test_side_by_side_is_one_after_the_other(lanes):
+@pytest.mark.parametrize("concurrency", [1, 2, 4, 9])
+def test_side_by_side_is_one_after_the_other(concurrency):
     alone = [run_program(program) for program in programs()]
-    together = interleave(programs(), lanes)
+    together = interleave(programs(), concurrency)
     assert [same(a, b) for a, b in zip(alone, together, strict=True)] == [True] * 4
     assert not same(alone[0], alone[3])
 

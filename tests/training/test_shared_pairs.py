@@ -7,12 +7,14 @@ import pytest
 import torch
 
 from likewise.metrics import matched_accuracy
+from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import MLP
 from likewise.pairs import Pairs
 from likewise.training.objectives.pairwise import ListedPairwise, PairwiseLoss
 from likewise.training.objectives.shared_pairs import SharedPairwise, listed_objective, shared_batch
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
+from tiny import pictures
 
 CPU = torch.device("cpu")
 
@@ -78,6 +80,30 @@ def test_it_trains_in_the_one_loop() -> None:
     run.train()
     predicted = run.select()(torch.from_numpy(x)).argmax(1).numpy()
     assert matched_accuracy(predicted, y) > 0.95
+
+
+def test_images_in_batches_of_different_sizes_are_moved_too() -> None:
+    images, y = pictures(n=120, size=8)
+    pairs = Pairs.from_labels(y, 20, random_state=0)
+    objective = SharedPairwise(PairwiseLoss("mcl"), pairs, pairs, CPU, 60)
+    recipe = Recipe(epochs=2, lr=1e-2, shift=1, flip=True)
+    network = Model(InputLayer.fit(images), MLP(64, 2, (8,)))
+    run = TrainingRun(network, images, images, objective, recipe)
+    sizes = {len(objective.items_of(torch.tensor([k]))) for k in range(objective.n_rows)}
+    assert len(sizes) > 1
+    run.train()
+    assert run.finished
+
+
+def test_a_batch_size_that_was_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("likewise.training.objectives.shared_pairs.MANY_JUDGEMENTS", 100)
+    pairs = blobs(60, 20)[2]
+    asked = listed_objective(PairwiseLoss("mcl"), pairs, pairs, CPU, 64, seed=0)
+    own = listed_objective(PairwiseLoss("mcl"), pairs, pairs, CPU, None, seed=0)
+    assert isinstance(asked, SharedPairwise)
+    assert isinstance(own, SharedPairwise)
+    assert asked.schedule.batch_judgements == 64
+    assert own.schedule.batch_judgements == shared_batch(len(pairs), 60)
 
 
 def test_few_judgements_come_in_random_batches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy
 from likewise.nn.model import InputLayer, Model, logits_of
+from likewise.nn.networks import NETWORKS
 from likewise.noise.estimation import one_hot_evidence
 from likewise.pairs import Pairs
 from likewise.training.devices import choose_device, on_device
@@ -294,7 +295,7 @@ def test_a_step_needs_an_epoch():
 
 
 def test_complete_and_listed_pairs_are_one_objective(generator):
-    """All pairs as a partition, and as a list: the same loss, but for the pairs (i, i)."""
+    """All pairs as a partition, and as a list: the same loss, unless pairs (i, i) count."""
     y = np.array([0, 1, 1, 2, 0])
     logits = torch.randn(5, 3, generator=generator)
     loss = PairwiseLoss("mcl")
@@ -303,12 +304,15 @@ def test_complete_and_listed_pairs_are_one_objective(generator):
     listed = ListedPairwise(loss, pairs.explicit(), pairs.explicit(), CPU, batch=10)
     rows = torch.arange(10)
     assert torch.equal(listed.items_of(rows), torch.arange(5))
+    cost = listed.loss(logits, rows)
+    torch.testing.assert_close(complete.loss(logits, torch.arange(5)), cost)
+    torch.testing.assert_close(listed.score(logits), cost)
+    torch.testing.assert_close(complete.score(logits), cost)
+    plain = CompletePairwise(PairwiseLoss("mcl", self_pairs=True), pairs, pairs, CPU)
     p = logits.softmax(dim=1)
     with_itself = -(p * p).sum(dim=1).log().sum()
-    off_diagonal = (25 * complete.loss(logits, torch.arange(5)) - with_itself) / 20
-    torch.testing.assert_close(listed.loss(logits, rows), off_diagonal)
-    torch.testing.assert_close(listed.score(logits), off_diagonal)
-    torch.testing.assert_close(complete.score(logits), complete.loss(logits, torch.arange(5)))
+    found = plain.loss(logits, torch.arange(5))
+    torch.testing.assert_close(found, (20 * cost + with_itself) / 25)
 
 
 def test_listed_pairs_forward_the_items_that_they_name(generator):
@@ -328,21 +332,37 @@ def test_listed_pairs_forward_the_items_that_they_name(generator):
 def test_pairwise_loss_goes_through_t_and_the_rates(rates, generator):
     logits = torch.randn(4, 3, generator=generator)
     transition = torch.tensor([[0.8, 0.2, 0.0], [0.1, 0.9, 0.0], [0.0, 0.3, 0.7]])
-    same = torch.eye(4)
-    loss = PairwiseLoss("mns", transition, rates)
+    same = torch.eye(4).bool()
+    loss = PairwiseLoss("mns", transition, rates, self_pairs=True)
     f = logits.softmax(dim=1) @ transition
     a, b = rates
     s = b + (a - b) * (f @ f.T)
-    expected = torch.nn.functional.binary_cross_entropy(s, same)
+    expected = torch.nn.functional.binary_cross_entropy(s, same.float())
     torch.testing.assert_close(loss.all_pairs(logits, same), expected, atol=1e-5, rtol=1e-5)
     index = torch.arange(4)
-    found = loss.listed(logits, index, index.flip(0), torch.zeros(4), None)
+    found = loss.listed(logits, index, index.flip(0), torch.zeros(4).bool(), None)
     torch.testing.assert_close(found, -(1 - s[index, index.flip(0)]).log().mean())
+    others = PairwiseLoss("mns", transition, rates).all_pairs(logits, same)
+    torch.testing.assert_close(others, -(1 - s[~same]).log().mean())
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_confident_different_pairs_that_are_wrong_still_teach(listed):
+    """Two items sure of one class by a logit gap of 30: each is told to move by a half."""
+    logits = torch.tensor([[30.0, 0.0], [30.0, 0.0]], requires_grad=True)
+    loss, apart = PairwiseLoss("mcl"), torch.zeros(1, dtype=torch.bool)
+    if listed:
+        cost = loss.listed(logits, torch.tensor([0]), torch.tensor([1]), apart, None)
+    else:
+        cost = loss.all_pairs(logits, torch.eye(2, dtype=torch.bool))
+    cost.backward()
+    torch.testing.assert_close(logits.grad, torch.tensor([[0.5, -0.5], [0.5, -0.5]]))
+    assert float(cost.detach()) == pytest.approx(30 - math.log(2), rel=1e-5)
 
 
 def test_balance_is_taken_off_the_loss(generator):
     logits = torch.randn(6, 3, generator=generator)
-    same = torch.eye(6)
+    same = torch.eye(6).bool()
     mean = logits.softmax(dim=1).mean(dim=0)
     entropy = -(mean * mean.log()).sum()
     plain = PairwiseLoss("mcl").all_pairs(logits, same)
@@ -423,7 +443,7 @@ def test_t_found_on_the_way_is_close_to_the_true_one():
         ({"lr": math.nan}, "lr must be positive"),
         ({"ema_decay": 1.0}, "ema_decay must lie in 0 to 1"),
         ({"warmup": 1.0}, "warmup must lie in 0 to 1"),
-        ({"mean_teacher_from": 0.5}, "a teacher needs averaged weights"),
+        ({"mean_teacher_from": 0.5}, "a mean teacher needs averaged weights"),
         ({"learning_rate": 1.0}, "a recipe has no learning_rate; it has balance"),
     ],
 )
@@ -442,6 +462,23 @@ def test_default_recipes_by_network():
     assert default_recipe("lenet", joint=True) is JOINT["lenet"]
     assert default_recipe("mlp", joint=True) is JOINT["mlp"]
     assert default_recipe("mlp", joint=False) is default_recipe(None, joint=True) is FEATURES
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_every_image_network_has_a_recipe_for_images(joint):
+    """Those of the zoo that take no features, and modules of the user's."""
+    for name, build in NETWORKS.items():
+        try:
+            build((8,), 3)
+        except InputError:
+            assert name in (JOINT if joint else PAPER)
+            assert default_recipe(name, joint) != FEATURES
+    own = default_recipe(None, joint, images=True)
+    assert (own.shift > 0, own.flip) == (True, False)  # what is upside down may be another class
+    X, y = pictures(size=16)
+    module = nn.Sequential(nn.Flatten(), nn.Linear(256, 2))
+    problem = Problem(X, Pairs.from_labels(y), 2, network=module, recipe={"epochs": 7})
+    assert problem.recipe_for(joint) == own.with_(epochs=7)
 
 
 # -- devices -------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[di
         beside = {k: lanes_rate(case, items, labels, k, seconds, device) for k in lanes}
         best = max(alone, *beside.values())
         flops, moved = step_cost(case, items, labels, device)
-        batch = PAPER[case.network].batch_size
+        batch = PAPER[case.network].items_per_step
         rows.append(
             {
                 "network": case.network,
@@ -181,7 +181,7 @@ def plain_rate(
     transition = torch.as_tensor(symmetric(case.n_classes, 0.4), dtype=torch.float32).to(device)
     optimizer = torch.optim.Adam(network.parameters(), lr=recipe.lr)
     loader = DataLoader(
-        _Images(items, labels, recipe), recipe.batch_size, shuffle=True, drop_last=True,
+        _Images(items, labels, recipe), recipe.items_per_step, shuffle=True, drop_last=True,
         num_workers=workers, pin_memory=True, persistent_workers=workers > 0,
     )  # fmt: skip
     images, start = 0, 0.0

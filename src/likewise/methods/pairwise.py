@@ -32,11 +32,9 @@ from likewise.noise.estimation import (
     one_hot_evidence,
 )
 from likewise.training.objectives.pairwise import CompletePairwise, Objective, PairwiseLoss
-from likewise.training.objectives.shared_pairs import listed_objective
+from likewise.training.objectives.shared_pairs import JUDGEMENTS_PER_STEP, listed_objective
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
-
-JUDGEMENTS_PER_STEP = 1024
 
 
 def mcl_method(problem: Problem, options: FitOptions) -> MethodProgram:
@@ -71,14 +69,16 @@ def pairwise_program(
     matrix = None if transition is None else torch.as_tensor(transition, dtype=torch.float32)
     if matrix is not None:
         matrix = matrix.to(problem.device)
-    loss = PairwiseLoss(kind, matrix, balance=balance or recipe.balance)
+    loss = PairwiseLoss(
+        kind, matrix, balance=balance or recipe.balance, self_pairs=recipe.self_pairs
+    )
     objective: Objective
     if problem.pairs.is_complete:
         objective = CompletePairwise(loss, train_pairs, held_pairs, problem.device)
     else:
-        recipe = _recipe_for_listed(problem, recipe)
+        recipe, asked = _recipe_for_listed(recipe), recipe.batch_size
         objective = listed_objective(
-            loss, train_pairs, held_pairs, problem.device, recipe.batch_size, problem.seed
+            loss, train_pairs, held_pairs, problem.device, asked, problem.seed
         )
     if start is not None and matrix is not None:
         start = calibrate_start(problem, start, objective)
@@ -94,16 +94,14 @@ def pairwise_program(
     return finish(run, "mns" if matrix is not None else kind, transition)
 
 
-def _recipe_for_listed(problem: Problem, recipe: Recipe) -> Recipe:
-    """The recipe for a list of judgements, of which ``batch_size`` are a step: the number that was
-    asked for, or more than the network's own recipe takes of items."""
+def _recipe_for_listed(recipe: Recipe) -> Recipe:
+    """The recipe for a list of judgements, of which ``batch_size`` are a step."""
     if recipe.mixup:
         raise InputError(
             "mixup mixes items whose perceived classes are known, which a list of judgements does "
             "not tell a pairwise method; leave it out, or take method='joint'."
         )
-    asked = isinstance(problem.recipe, Recipe) or "batch_size" in (problem.recipe or {})
-    return recipe if asked else recipe.with_(batch_size=JUDGEMENTS_PER_STEP)
+    return recipe.with_(batch_size=recipe.batch_size or JUDGEMENTS_PER_STEP)
 
 
 def _best_start(

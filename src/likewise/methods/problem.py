@@ -69,7 +69,10 @@ class Problem:
         """The recipe given; the network's own for this kind of objective, changed as asked."""
         if isinstance(self.recipe, Recipe):
             return self.recipe
-        return default_recipe(self.network_name, joint).with_(**(self.recipe or {}))
+        own = default_recipe(self.network_name, joint, images=self.items.ndim > 2)
+        if not joint and not self.pairs.is_complete:
+            own = own.with_(batch_size=None)  # it counts items, where a step takes judgements
+        return own.with_(**(self.recipe or {}))
 
     def seed_of(self, start: int) -> int:
         """The seed of one of several starts; the first has the problem's own."""

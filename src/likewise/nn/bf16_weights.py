@@ -7,11 +7,9 @@ operation rounds all of them, and one raises all gradients. The numbers are the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.func import functional_call
 
 # The layers whose weights autocast rounds. What other layers hold stays as it is.
@@ -50,12 +48,12 @@ class _Rounded(torch.autograd.Function):
     """float32 tensors to bfloat16; their gradients back to float32."""
 
     @staticmethod
-    def forward(ctx: Any, *weights: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: FunctionCtx, *weights: Tensor) -> tuple[Tensor, ...]:
         return _copies(weights, torch.bfloat16)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: FunctionCtx, *gradients: Tensor) -> tuple[Tensor, ...]:
         return _copies(gradients, torch.float32)
 
 

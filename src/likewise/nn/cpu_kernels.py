@@ -8,23 +8,22 @@ sooner.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+from torch.autograd.function import FunctionCtx, once_differentiable
 from torch.nn import functional as F
 
-LANES = 16  # single-precision numbers in the widest vector register
+REGISTER = 16  # single-precision numbers in the widest vector register
 CHUNK = 1 << 14  # pairs handled at once: their rows stay in the cache
 
 
 def softmax(logits: Tensor) -> Tensor:
     """(n, C) softmax over the classes: short rows by columns, many rows at a time."""
-    if logits.device.type != "cpu" or logits.shape[1] >= LANES:
+    if logits.device.type != "cpu" or logits.shape[1] >= REGISTER:
         return logits.softmax(dim=1)
     return logits.T.contiguous().softmax(dim=0).T.contiguous()
 
@@ -41,7 +40,7 @@ class _Similarities(torch.autograd.Function):
     """With G (n, n) sparse, the gradients of the products at (left, right): G f + Gᵀ f."""
 
     @staticmethod
-    def forward(ctx: Any, f: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    def forward(ctx: FunctionCtx, f: Tensor, left: Tensor, right: Tensor) -> Tensor:
         ctx.save_for_backward(f, left, right)
         products = f.new_empty(len(left))
         for start in range(0, len(left), CHUNK):
@@ -52,8 +51,8 @@ class _Similarities(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        f, left, right = ctx.saved_tensors
+    def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor, None, None]:
+        f, left, right = ctx.saved_tensors  # type: ignore[attr-defined]
         both = torch.cat([left, right]).numpy(), torch.cat([right, left]).numpy()
         gradients = torch.cat([gradient, gradient]).numpy()
         return Bags.of(*both, gradients, len(f)).sums(f.detach()), None, None
@@ -61,13 +60,13 @@ class _Similarities(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class Bags:
-    """What each of some owners adds up: rows of a table, each times its weight.
+    """What each of some owners adds up: rows of a table, each times its weight."""
 
-    ``starts`` (owners + 1,) where an owner's ``members`` (k,) and their ``weight`` (k,) begin.
-    """
-
+    # (owners + 1,) where an owner's members begin.
     starts: Tensor
+    # (k,) rows of the table.
     members: Tensor
+    # (k,) by what each is multiplied; None: by 1.
     weight: Tensor | None
 
     @classmethod

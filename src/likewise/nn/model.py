@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +29,7 @@ class InputLayer(nn.Module):
         self.register_buffer("scale", scale)
 
     @classmethod
-    def fit(cls, items: NDArray[Any], rows: NDArray[Any] | None = None) -> InputLayer:
+    def fit(cls, items: NDArray[np.generic], rows: NDArray[np.integer] | None = None) -> InputLayer:
         """Statistics of the items (of those at ``rows``); of an even sample where they are many."""
         enough = 50_000 if items.ndim == 2 else 5_000
         rows = np.arange(len(items)) if rows is None else rows
@@ -111,7 +110,7 @@ def logits_of(model: nn.Module, items: Items, device: torch.device, batch: int =
     return torch.cat([part.float() for part in outputs(model, items, device, batch)])
 
 
-def check_outputs(model: nn.Module, items: NDArray[Any], n_classes: int) -> None:
+def check_outputs(model: nn.Module, items: NDArray[np.generic], n_classes: int) -> None:
     """Refuse a network of the user's that does not turn an item into one number a class."""
     parameter = next(model.parameters(), None)
     device = torch.device("cpu") if parameter is None else parameter.device

@@ -78,8 +78,10 @@ def _confident_counts(logits: Tensor, evidence: Tensor, at_least: int = 0) -> tu
     """
     p = logits.float().softmax(dim=1)
     n_classes = p.shape[1]
-    top, predicted = p.max(dim=1)
-    within = _rank_within(predicted, top, n_classes)
+    predicted = p.argmax(dim=1)
+    # By what is left for other classes: the surest items differ there when their top is 1.0.
+    doubt = p.scatter(1, predicted[:, None], 0.0).sum(dim=1)
+    within = _rank_within(predicted, doubt, n_classes)
     hard = torch.nn.functional.one_hot(predicted, n_classes).to(p.dtype)
     shares = torch.tensor(CONFIDENT_SHARES, device=p.device)
     chosen = (within[None] <= shares[:, None]).to(p.dtype)  # (S, n)
@@ -93,15 +95,15 @@ def _confident_counts(logits: Tensor, evidence: Tensor, at_least: int = 0) -> tu
     return counts.index_select(0, best), lower.index_select(0, best)[0]
 
 
-def _rank_within(predicted: Tensor, confidence: Tensor, n_classes: int) -> Tensor:
+def _rank_within(predicted: Tensor, doubt: Tensor, n_classes: int) -> Tensor:
     """(n,) share of an item's predicted class that is at least as confident, without a loop."""
-    # Two stable sorts: adding class and confidence up would tie the surest in single precision.
-    order = torch.argsort(confidence, descending=True, stable=True)
+    # By class, then by doubt: one after the other, since a sum of both would round the latter off.
+    order = torch.argsort(doubt, stable=True)
     order = order[torch.argsort(predicted[order], stable=True)]
-    ones = torch.ones_like(confidence)
+    ones = torch.ones_like(doubt)
     sizes = torch.zeros(n_classes, device=ones.device).index_add_(0, predicted, ones)
     starts = sizes.cumsum(0) - sizes
-    rank = torch.empty_like(confidence)
+    rank = torch.empty_like(doubt)
     rank[order] = torch.arange(len(ones), device=ones.device, dtype=ones.dtype)
     return (rank - starts[predicted] + 0.5) / sizes[predicted]
 

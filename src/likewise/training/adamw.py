@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import TypedDict
 
 import torch
 from torch import Tensor
+
+
+class _Group(TypedDict):
+    """The one group of parameters, as in `torch.optim`."""
+
+    params: list[Tensor]
+    lr: float
+    weight_decay: float
+    betas: tuple[float, float]
+    eps: float
 
 
 class AdamW:
@@ -26,7 +36,7 @@ class AdamW:
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
     ) -> None:
-        self.param_groups: list[dict[str, Any]] = [
+        self.param_groups: list[_Group] = [
             {
                 "params": list(parameters),
                 "lr": lr,

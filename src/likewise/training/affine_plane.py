@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-IndexArray = NDArray[np.integer[Any]]
+IndexArray = NDArray[np.integer]
 
 # Planes exist for primes; up to here a line's number fits in 16 bits.
 _PRIMES = [p for p in range(2, 256) if all(p % d for d in range(2, p))]

@@ -2,7 +2,8 @@
 
 A random affine map, light and colour, and a cut-out square (Cutout, DeVries & Taylor, 2017), each
 as strong as one number says: what RandAugment (Cubuk et al., 2020) does image by image, in one
-pass over the batch. For learning only: beliefs, teachers and scores look at weak views (crop and flip).
+pass over the batch. For learning only: beliefs, teachers and scores look at weak views (crop and
+flip).
 """
 
 from __future__ import annotations

@@ -154,18 +154,20 @@ class Batches:
         self.size = 1
         if not objective.rows_are_batches:
             smallest = min(map(len, self._row_shards))
-            self.size = min(recipe.batch_size // self.shards, smallest) * self.shards
+            self.size = min(recipe.items_per_step // self.shards, smallest) * self.shards
         self.steps_per_epoch = steps_of(self._row_shards, self.size)
         self.total_steps = self.steps_per_epoch * recipe.epochs
         self.counter = StepCounter(device)
         self._strength = recipe.augment_strength
         self._plan: EpochPlan | None = None
+        self._forwards: int | None = None  # images whose moves a step's plan holds
 
     def begin_epoch(self, recipe: Recipe, epoch: int) -> None:
         """Draw the epoch's plan, in place of the one before."""
-        some_rows = torch.zeros(self.size, dtype=torch.int64, device=self.device)
-        forwards = len(self.objective.items_of(some_rows)) if self.source.holds_images else 0
-        plan = EpochPlan.draw(recipe, self.seed, epoch, self._row_shards, self.size, forwards)
+        if self._forwards is None:
+            some_rows = torch.zeros(self.size, dtype=torch.int64, device=self.device)
+            self._forwards = len(self.objective.items_of(some_rows))
+        plan = EpochPlan.draw(recipe, self.seed, epoch, self._row_shards, self.size, self._forwards)
         if self._plan is None:
             self._plan = plan.to(self.device)
         else:

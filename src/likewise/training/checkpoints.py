@@ -38,7 +38,8 @@ KEPT = 2  # the newest, and the one before in case it is damaged
 SUFFIX = ".safetensors"
 _SAMPLE_BYTES = 64 * 2**20  # of larger arrays only so much, evenly spread, enters a digest
 
-About = dict[str, Any]
+Identity = dict[str, object]  # what makes a fit this fit, as JSON knows it
+About = dict[str, Any]  # a checkpoint's header, from JSON
 
 
 class DamagedError(Exception):
@@ -60,7 +61,7 @@ class Checkpoints:
     def __init__(
         self,
         folder: str | Path,
-        identity: Mapping[str, Any] | None = None,
+        identity: Mapping[str, object] | None = None,
         *,
         every_seconds: float = 60.0,
         every_epochs: int | None = None,
@@ -68,11 +69,11 @@ class Checkpoints:
         if every_seconds < 0 or (every_epochs is not None and every_epochs < 1):
             raise InputError("checkpoints cannot be closer than 0 seconds or 1 epoch.")
         self.folder = Path(folder)
-        self.identity: About = json.loads(json.dumps(dict(identity or {})))
+        self.identity: Identity = json.loads(json.dumps(dict(identity or {})))
         self.every_seconds, self.every_epochs = every_seconds, every_epochs
         self._written: dict[str, tuple[float, int]] = {}  # name -> (time, epoch) of the last write
 
-    def bound(self, identity: Mapping[str, Any]) -> Checkpoints:
+    def bound(self, identity: Mapping[str, object]) -> Checkpoints:
         """The same folder and policy for a fit of this identity."""
         other = copy.copy(self)
         other.identity, other._written = json.loads(json.dumps(dict(identity))), {}
@@ -163,8 +164,8 @@ class Checkpoints:
         found = self.folder.glob(f"{name}.*{SUFFIX}") if self.folder.is_dir() else []
         return sorted((p for p in found if _epoch_of(p, name) >= 0), reverse=True)
 
-    def _identity_of(self, run: TrainingRun) -> About:
-        described: About = json.loads(json.dumps(self.identity | describe(run)))
+    def _identity_of(self, run: TrainingRun) -> Identity:
+        described: Identity = json.loads(json.dumps(self.identity | describe(run)))
         return described
 
 
@@ -173,7 +174,7 @@ def part_of(name: str, number: int | str) -> str:
     return f"{name}-part-{number}" if name else ""
 
 
-def describe(run: TrainingRun) -> About:
+def describe(run: TrainingRun) -> Identity:
     """What a run must share with the one whose checkpoint it takes over."""
     return {
         "recipe": run.planned.to_dict(),
@@ -188,7 +189,9 @@ def describe(run: TrainingRun) -> About:
     }
 
 
-def write_checkpoint(path: Path, tensors: Mapping[str, Tensor], about: About) -> None:
+def write_checkpoint(
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, object]
+) -> None:
     """One file, whole or not at all: named tensors and, in its header, ``about``."""
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps({"kind": KIND, "version": VERSION, **about})
@@ -219,7 +222,7 @@ def read_checkpoint(path: Path) -> tuple[About, dict[str, Tensor]]:
     return about, state
 
 
-def digest_of(*arrays: NDArray[Any] | None) -> str:
+def digest_of(*arrays: NDArray[np.generic] | None) -> str:
     """A digest of arrays: their types, shapes and content (of very large ones, a spread sample)."""
     seal = hashlib.blake2b(digest_size=16)
     for array in arrays:
@@ -252,7 +255,7 @@ def _is_ours(path: Path) -> bool:
     return path.is_file() and (path.suffix == SUFFIX or torn)
 
 
-def check_identity(path: Path, made: About, now: About) -> None:
+def check_identity(path: Path, made: Identity, now: Identity) -> None:
     """Refuse a checkpoint of another fit, in a sentence that says what differs."""
     changed = sorted(key for key in made | now if made.get(key) != now.get(key))
     if not changed:

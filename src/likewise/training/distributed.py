@@ -26,7 +26,9 @@ TIMEOUT = timedelta(minutes=10)
 class ProcessGroup:
     """This process among those that train together."""
 
+    # Its number among them, from 0 on.
     rank: int
+    # How many there are.
     world: int
 
     @property

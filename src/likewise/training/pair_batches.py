@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,30 +23,26 @@ from likewise.pairs import Pairs
 from likewise.pairs.edges import chunks
 from likewise.training.affine_plane import AffinePlane, count_lines, plane_order
 
-IndexArray = NDArray[np.integer[Any]]
+IndexArray = NDArray[np.integer]
 
 
-PIECE = 2048
+PIECE = 2048  # items whose activations stay in a core's cache
 
 
 @dataclass(frozen=True)
 class PairBatch:
-    """One step: the items to forward and the judgements among them.
+    """One step: the items to forward and the judgements among them."""
 
-    Attributes
-    ----------
-    items : (n,) distinct items, each named by some judgement of the batch
-    left, right : (b,) positions of the judged items within ``items``
-    same : (b,) answers
-    weight : (b,) or None
-    rows : (b,) which judgements of the set these are
-    """
-
+    # (n,) distinct items, each named by some judgement of the batch.
     items: IndexArray
+    # (b,) positions of the judged items within ``items``.
     left: IndexArray
     right: IndexArray
+    # (b,) answers.
     same: NDArray[np.bool_]
+    # (b,) how much each counts; None: all alike.
     weight: NDArray[np.float32] | None
+    # (b,) which judgements of the set these are.
     rows: IndexArray
 
 

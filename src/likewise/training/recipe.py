@@ -4,63 +4,82 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
 from likewise.errors import InputError
+
+RecipeValue = int | float | str | bool | tuple[float, ...] | list[float] | None
+
+
+ITEMS_PER_STEP = 128  # where a recipe does not say
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything about optimisation that is not the objective.
+    """Everything about optimisation that is not the objective."""
 
-    ``schedule`` "step" multiplies the rate by ``gamma`` at each of ``milestones`` (fractions of
-    the epochs); "cosine" goes to zero; both after ``warmup`` (a fraction too). ``averaging`` is
-    the decay of the averaged weights (0: none), which never reach over more than about a ninth of
-    the steps so far. ``shift`` moves images by up to that many pixels, reflected; ``flip`` mirrors
-    them. ``mixup`` is the Beta parameter (0: none). The teacher (joint objective only) takes over
-    after ``mean_teacher_from`` of the epochs: see `likewise.training.step_loss`. Its ``mean_teacher_temperature`` goes
-    from the first to the second number; None takes the temperature that suits held-out judgements
-    best, as it is estimated along the way.
-    ``nonfinite`` says what a batch with a loss or gradient that is not finite does: "stop", or
-    "skip" it and count.
-    With ``starts`` > 1 a pairwise method begins that often, for ``start_share`` of the epochs, and
-    goes on with the start of the best held-out score: the pairwise loss has bad basins. At each of
-    ``split_merged_at`` (fractions of the epochs) it gives empty outputs half of a merged class, if the
-    judgements show one (`likewise.training.splitting`).
-    ``teachers`` (exact joint only) are networks that are trained first, each from a start of
-    its own; then one more learns the classes that they find together (`likewise.methods.joint`).
-    ``high_noise`` are changes to the recipe once the *estimated* T, a fifth of the way through,
-    keeps less than half of the perceived classes.
-    """
-
+    # How often every item (or listed judgement) is seen.
     epochs: int = 30
-    batch_size: int = 128
+    # Items, or listed judgements, that a step takes; None: 128 items, or as many judgements as
+    # their number asks for.
+    batch_size: int | None = None
+    # "adam" (AdamW: its decay is decoupled) or "sgd" (Nesterov).
     optimizer: str = "adam"
+    # The highest learning rate.
     lr: float = 1e-3
+    # Of SGD.
     momentum: float = 0.9
     weight_decay: float = 0.0
+    # How the rate falls: "step" by ``gamma`` at each of ``milestones``, "cosine" to zero.
     schedule: str = "step"
+    # Fractions of the epochs.
     milestones: tuple[float, ...] = ()
     gamma: float = 0.1
+    # Fraction of the epochs over which the rate rises to ``lr`` at first.
     warmup: float = 0.0
+    # Decay of the exponential moving average of the weights, which is what is kept; 0: none. It
+    # never reaches over more than about a ninth of the steps so far.
     ema_decay: float = 0.0
+    # Pixels by which images are moved at most, their borders reflected.
     shift: int = 0
+    # Whether images are flipped (left to right) half of the time; predictions then take the mean
+    # of both sides (test-time augmentation).
     flip: bool = False
+    # Beta parameter of mixup (joint objective only); 0: none.
     mixup: float = 0.0
+    # From which fraction of the epochs on the averaged weights teach (mean teacher, joint
+    # objective only); None: never.
     mean_teacher_from: float | None = None
+    # By what the mean teacher's logits are divided, at first and at the end; None: by the
+    # temperature that suits held-out judgements, as it is estimated along the way.
     mean_teacher_temperature: tuple[float, float] | None = (1.0, 1.0)
+    # Weight of the entropy of the mean prediction, which keeps all classes alive (pairwise only).
     balance: float = 0.0
+    # Whether all pairs of a batch include those of an item with itself, as in the authors' code
+    # (pairwise only): answers that nobody gave, which bias the noise model.
+    self_pairs: bool = False
+    # How many random starts a pairwise method makes; it goes on with the one of the best held-out
+    # score, since the pairwise losses have bad basins.
     starts: int = 1
+    # Fraction of the epochs that each start is trained for before they are compared.
     start_share: float = 0.1
+    # Fractions of the epochs at which a pairwise method splits merged outputs
+    # (`likewise.training.splitting`).
     split_merged_at: tuple[float, ...] = ()
+    # Networks that are trained first, each from a start of its own, to teach the one that is kept
+    # (joint only): self-distillation as in born-again networks (Furlanello et al., ICML 2018); see
+    # `likewise.methods.joint`.
     teachers: int = 0
     # Changes for each generation of students (joint): the last learns from all items, those before
     # are cross-fitted as teachers are, and teach the next (born-again networks).
-    students: tuple[dict[str, Any], ...] = ({},)
+    students: tuple[dict[str, RecipeValue], ...] = ({},)
     # How strongly images are augmented for learning (0: crop and flip alone), see
     # `likewise.training.augmentation`.
     augment_strength: float = 0.0
-    high_noise: dict[str, Any] | None = None
+    # Changes to this recipe once the *estimated* T, a fifth of the way through, keeps less than
+    # half of the perceived classes.
+    high_noise: dict[str, RecipeValue] | None = None
+    # What a batch with a loss or gradient that is not finite does: "stop" the training, or "skip"
+    # it and be counted.
     nonfinite: str = "stop"
 
     def __post_init__(self) -> None:
@@ -78,7 +97,7 @@ class Recipe:
             object.__setattr__(self, "high_noise", changes)
         problems = {
             "epochs must be at least 1": self.epochs < 1,
-            "batch_size must be at least 2": self.batch_size < 2,
+            "batch_size must be at least 2": self.batch_size is not None and self.batch_size < 2,
             "optimizer must be 'adam' or 'sgd'": self.optimizer not in ("adam", "sgd"),
             "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
             "nonfinite must be 'stop' or 'skip'": self.nonfinite not in ("stop", "skip"),
@@ -90,38 +109,47 @@ class Recipe:
             "students must name at least one generation": not self.students,
             "augment_strength must not be negative": self.augment_strength < 0,
             "start_share must lie in 0 to 1": not 0 < self.start_share <= 1,
-            "a teacher needs averaged weights": self.mean_teacher_from is not None
+            "a mean teacher needs averaged weights (ema_decay)": self.mean_teacher_from is not None
             and not self.ema_decay,
         }
         if found := [problem for problem, holds in problems.items() if holds]:
             raise InputError(f"this training recipe cannot work: {'; '.join(found)}.")
 
-    def with_(self, **changes: Any) -> Recipe:
+    @property
+    def items_per_step(self) -> int:
+        return ITEMS_PER_STEP if self.batch_size is None else self.batch_size
+
+    def with_(self, **changes: object) -> Recipe:
         """The same recipe with some fields changed."""
         known = {field.name for field in fields(self)}
         if unknown := sorted(set(changes) - known):
             raise InputError(
                 f"a recipe has no {', '.join(unknown)}; it has {', '.join(sorted(known))}."
             )
-        return replace(self, **changes)
+        return replace(self, **changes)  # type: ignore[arg-type]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
+        """The fields by name, as JSON knows them."""
         return asdict(self)
 
 
-# The paper's settings (section 5): Adam at 1e-3, dropped tenfold.
+# For features the paper has no recipe: full use of small data, averaged weights.
+FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", ema_decay=0.98)
+# For modules of the user's on images: nothing that depends on what the images show, as flips do.
+IMAGES = Recipe(epochs=60, batch_size=128, schedule="cosine", warmup=0.05, ema_decay=0.998, shift=2)
+
+# The paper's settings (section 5) for KCL, MCL and MNS: Adam at 1e-3, dropped tenfold.
 PAPER: dict[str, Recipe] = {
     "lenet": Recipe(epochs=30, batch_size=128, milestones=(1 / 3, 2 / 3)),
     "resnet32": Recipe(epochs=120, batch_size=128, milestones=(1 / 3, 2 / 3), shift=4, flip=True),
     "vgg8": Recipe(epochs=200, batch_size=1000, milestones=(0.4, 0.8), shift=4, flip=True),
     "resnet50": Recipe(epochs=10, batch_size=256, milestones=(0.5,), flip=True),
 }
-
-# For features the paper has none: full use of small data, averaged weights.
-FEATURES = Recipe(epochs=150, batch_size=128, schedule="cosine", ema_decay=0.98)
+PAPER["resnet18"] = PAPER["resnet32"]  # not in the paper: its recipe for the same images
+PAPER |= dict.fromkeys(("mlp", "linear", "unit_linear"), FEATURES)
 
 # What was measured to help the joint objective (docs/measured.md): large steps, averaged weights,
-# mixup, on CIFAR-10 a teacher, and teachers.
+# mixup, on CIFAR-10 a mean teacher, and teachers.
 JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
@@ -150,13 +178,21 @@ JOINT: dict[str, Recipe] = {
             {"epochs": 60, "augment_strength": 0.7}, {"epochs": 80, "augment_strength": 0.9},
         ),
     ),
+    "resnet50": PAPER["resnet50"].with_(ema_decay=0.998),
+    "linear": FEATURES,
+    "unit_linear": FEATURES,
 }  # fmt: skip
 # Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing,
 # and how many teachers: by noisy judgements of other digits (benchmarks/digits_recipe.py).
 JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, teachers=4)
 
 
-def default_recipe(network: str | None, joint: bool) -> Recipe:
-    """The recipe for a named network (None: a module of the user's) and kind of objective."""
+def default_recipe(network: str | None, joint: bool, images: bool = False) -> Recipe:
+    """The recipe for a named network and kind of objective.
+
+    A network without one of its own (None: a module of the user's) is trained by that for
+    ``images``, or for features.
+    """
     known = JOINT if joint else PAPER
-    return known.get(network or "", FEATURES)
+    other = IMAGES.with_(mixup=0.5 if joint else 0.0) if images else FEATURES
+    return known.get(network or "", other)

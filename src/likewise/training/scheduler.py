@@ -2,8 +2,8 @@
 
 A *program* is a generator that yields `TrainingRun`s and gets each back when it is trained; what
 it returns is its result. So "train MCL, estimate T from it, train MNS" is written as it is said.
-`run_program` drives one program; `interleave` interleaves several, each on a CUDA stream of its own:
-small networks leave most of a GPU idle, and their kernels then overlap.
+`run_program` drives one program; `interleave` several, each on a CUDA stream of its own: small
+networks leave most of a GPU idle, and their kernels then overlap.
 """
 
 from __future__ import annotations
@@ -99,28 +99,34 @@ def named(program: Program[Result], names: Iterable[str]) -> Program[Result]:
 
 
 @dataclass
-class _Lane:
+class _Underway:
+    """A program whose run is being trained."""
+
+    # Its place among the programs.
     position: int
     program: Program[object]
+    # What it wants trained now.
     run: TrainingRun
+    # Until the end of the epoch.
     steps_left: int = 0
+    # How many runs it has had trained before.
     stage: int = 0
 
 
 def interleave(
     programs: Iterable[Program[Result]],
-    lanes: int,
+    concurrency: int,
     finished: Callable[[int, Result], None] | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> list[Result]:
-    """Results of all programs, in order, at most ``lanes`` of them under way at a time.
+    """Results of all programs, in order, at most ``concurrency`` of them under way at a time.
 
     ``finished(position, result)`` is told of each as it ends, so that nothing is lost if a later
     one fails. ``checkpoints`` are as in `run_program`.
     """
     waiting = deque(enumerate(programs))
     results: dict[int, Result] = {}
-    active: list[_Lane] = []
+    active: list[_Underway] = []
 
     def end(position: int, result: Result) -> None:
         results[position] = result
@@ -128,50 +134,50 @@ def interleave(
             finished(position, result)
 
     def start() -> None:
-        while waiting and len(active) < lanes:
+        while waiting and len(active) < concurrency:
             position, program = waiting.popleft()
             try:
-                lane = _Lane(position, program, next(program))
+                entry = _Underway(position, program, next(program))
             except StopIteration as stop:
                 end(position, stop.value)
             else:
-                _resume(lane, checkpoints)
-                active.append(lane)
+                _resume(entry, checkpoints)
+                active.append(entry)
 
     start()
     while active:
-        for lane in list(active):
+        for entry in list(active):
             with device_errors():
-                done = lane.run.finished or _advance(lane, checkpoints)
+                done = entry.run.finished or _advance(entry, checkpoints)
             if not done:
                 continue
             try:
-                lane.run, lane.stage = lane.program.send(lane.run), lane.stage + 1
-                _resume(lane, checkpoints)
+                entry.run, entry.stage = entry.program.send(entry.run), entry.stage + 1
+                _resume(entry, checkpoints)
             except StopIteration as stop:
-                active.remove(lane)
-                end(lane.position, stop.value)
+                active.remove(entry)
+                end(entry.position, stop.value)
                 start()
     return [results[position] for position in sorted(results)]
 
 
-def _resume(lane: _Lane, checkpoints: Checkpoints | None) -> None:
-    run = lane.run
-    run.name = run.name or f"program-{lane.position}-stage-{lane.stage}"
+def _resume(entry: _Underway, checkpoints: Checkpoints | None) -> None:
+    run = entry.run
+    run.name = run.name or f"program-{entry.position}-stage-{entry.stage}"
     if checkpoints is not None:
         checkpoints.resume(run)
 
 
-def _advance(lane: _Lane, checkpoints: Checkpoints | None) -> bool:
-    """One step of a lane's run; True when the run is finished."""
-    run = lane.run
+def _advance(entry: _Underway, checkpoints: Checkpoints | None) -> bool:
+    """One step of a program's run; True when the run is finished."""
+    run = entry.run
     with run.on_stream():
-        if lane.steps_left == 0:
+        if entry.steps_left == 0:
             run.begin_epoch()
-            lane.steps_left = run.steps_per_epoch
+            entry.steps_left = run.steps_per_epoch
         run.step()
-        lane.steps_left -= 1
-        if lane.steps_left == 0:
+        entry.steps_left -= 1
+        if entry.steps_left == 0:
             run.end_epoch()
             if checkpoints is not None:
                 checkpoints.after_epoch(run)

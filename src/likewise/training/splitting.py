@@ -35,11 +35,15 @@ MENDABLE = 1.1  # times the held-out cost that splitting may raise it to, at fir
 
 @dataclass(frozen=True)
 class _Border:
-    """Where an output should be split: -1 or 1 for each of its items."""
+    """Where an output should be split."""
 
+    # Judgements that it explains.
     strength: float
+    # The output that is two classes.
     output: int
+    # (m,) positions of its items among those that were looked at.
     members: Tensor
+    # (m,) -1 or 1: on which side each lies.
     sides: Tensor
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
@@ -21,7 +21,7 @@ FEW_NUMBERS = 1 << 20
 FEW_JUDGEMENTS = 100_000
 
 
-def is_small(items: NDArray[Any], pairs: Pairs) -> bool:
+def is_small(items: NDArray[np.generic], pairs: Pairs) -> bool:
     """Whether a fit to these features (N, d) and judgements consists of small operations only."""
     few = pairs.is_complete or len(pairs) <= FEW_JUDGEMENTS
     return items.ndim == 2 and items.size <= FEW_NUMBERS and few

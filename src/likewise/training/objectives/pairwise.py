@@ -64,9 +64,12 @@ class Objective(ABC):
 
 
 class PairwiseLoss:
-    """Which pairwise loss: MCL, MNS (with T), KCL; optionally through rates (a, b), with balance.
+    """Which pairwise loss: MCL, MNS (with T) or KCL.
 
-    The similarity that answers are compared with is ``b + (a - b) f_i . f_j``.
+    ``rates`` (a, b) are those of "same" for items of one class and of two: answers are compared
+    with b + (a - b) f_i . f_j. ``balance`` is the weight of H(mean g), which keeps all classes
+    alive. With ``self_pairs``, all pairs of a batch include those of an item with itself, as in the
+    authors' code: answers that nobody gave, free of the noise that T stands for.
     """
 
     def __init__(
@@ -75,20 +78,25 @@ class PairwiseLoss:
         transition: Tensor | None = None,
         rates: tuple[float, float] = (1.0, 0.0),
         balance: float = 0.0,
+        self_pairs: bool = False,
     ) -> None:
         self.kind = kind
         self.transition = transition
         self.rates = rates
         self.balance = balance
+        self.self_pairs = self_pairs
 
     def all_pairs(self, logits: Tensor, same: Tensor) -> Tensor:
         with torch.autocast(logits.device.type, enabled=False):
             p = cpu_kernels.softmax(logits.float())
             f = self._perceived(p)
             if self.kind == "kcl":
-                return self._balanced(functional.kcl_loss(f, same, fixed_target=True), p)
-            cost = functional.similarity_cross_entropy(self._through(f @ f.T), same)
-            return self._balanced(cost, p)
+                return self._balanced(functional.kcl_loss(f, same), p)
+            if self.rates == (1.0, 0.0):
+                return self._balanced(functional.mcl_loss(f, same, self_pairs=self.self_pairs), p)
+            weight = None if self.self_pairs else 1 - torch.eye(len(f), device=f.device)
+            given = torch.where(same, f @ f.T, f @ functional.unequal(f).T)
+            return self._balanced(functional.answer_cost(self._through(given, same), weight), p)
 
     def listed(
         self, logits: Tensor, left: Tensor, right: Tensor, same: Tensor, weight: Tensor | None
@@ -97,19 +105,23 @@ class PairwiseLoss:
             p = cpu_kernels.softmax(logits.float())
             f = self._perceived(p)
             if self.kind == "kcl":
-                ends = f[left], f[right]
-                cost = functional.kcl_loss_pairs(*ends, same, weight, fixed_target=True)
+                cost = functional.kcl_loss_pairs(f[left], f[right], same, weight)
                 return self._balanced(cost, p)
-            similarity = self._through(cpu_kernels.similarities(f, left, right))
-            cost = functional.similarity_cross_entropy(similarity, same, weight)
-            return self._balanced(cost, p)
+            # An answer needs one of two probabilities: those of "different" stand below.
+            table = torch.cat([f, functional.unequal(f)])  # (2n, C)
+            asked = torch.where(same, right, right + len(f))
+            given = cpu_kernels.similarities(table, left, asked)
+            return self._balanced(functional.answer_cost(self._through(given, same), weight), p)
+
+    def _through(self, given: Tensor, same: Tensor) -> Tensor:
+        """Probabilities of answers, from those that items are of one class, or of two."""
+        a, b = self.rates
+        if (a, b) == (1.0, 0.0):
+            return given
+        return torch.where(same, b, 1 - a) + (a - b) * given
 
     def _perceived(self, p: Tensor) -> Tensor:
         return p if self.transition is None else functional.perceived(p, self.transition)
-
-    def _through(self, similarity: Tensor) -> Tensor:
-        a, b = self.rates
-        return similarity if (a, b) == (1.0, 0.0) else b + (a - b) * similarity
 
     def _balanced(self, cost: Tensor, p: Tensor) -> Tensor:
         return cost - self.balance * functional.balance_entropy(p) if self.balance else cost

@@ -1,13 +1,11 @@
 """The pairwise objective for more judgements than a batch of random ones could ever work through.
 
 Where `ListedPairwise` forwards both items of every judgement, here a training row is a whole batch
-of `likewise.training.pair_batches`, whose judgements share their items. Items are dealt anew each epoch,
-from (seed, epoch) alone, so that a resumed run sees what it would have seen.
+of `likewise.training.pair_batches`, whose judgements share their items. Items are dealt anew each
+epoch, from (seed, epoch) alone, so that a resumed run sees what it would have seen.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +18,7 @@ from likewise.training.affine_plane import count_lines
 from likewise.training.objectives.pairwise import ListedPairwise, Objective, PairwiseLoss
 from likewise.training.pair_batches import BlockAssignment, PairBatch, PairSchedule
 
+JUDGEMENTS_PER_STEP = 1024  # where nobody asks for another number
 # From so many judgements on, forwarding both items of each is what takes the time on a CPU.
 MANY_JUDGEMENTS = 500_000
 # How many judgements a forwarded item should serve: forwarding then costs little more than they do.
@@ -28,17 +27,24 @@ MIN_BATCH = 1024
 
 
 def listed_objective(
-    loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device, batch: int, seed: int
+    loss: PairwiseLoss,
+    train: Pairs,
+    held: Pairs,
+    device: torch.device,
+    batch: int | None,
+    seed: int,
 ) -> Objective:
     """The objective for listed judgements: random batches of few, shared batches of many.
 
-    On a GPU forwards are cheap, and several processes share a batch by its judgements: there
-    random batches stay.
+    ``batch`` is how many judgements a step should take; None leaves that to their number. On a GPU
+    forwards are cheap, and several processes share a batch by its judgements: there random batches
+    stay.
     """
     together = distributed.is_available() and distributed.is_initialized()
     if device.type != "cpu" or together or len(train) < MANY_JUDGEMENTS:
-        return ListedPairwise(loss, train, held, device, batch)
-    return SharedPairwise(loss, train, held, device, shared_batch(len(train), train.n_items), seed)
+        return ListedPairwise(loss, train, held, device, batch or JUDGEMENTS_PER_STEP)
+    size = batch or shared_batch(len(train), train.n_items)
+    return SharedPairwise(loss, train, held, device, size, seed)
 
 
 def shared_batch(n_judgements: int, n_items: int) -> int:
@@ -111,7 +117,7 @@ class SharedPairwise(Objective):
             self._batch = epoch, line, assignment.batch(assignment.rows(line))
         return self._batch[2]
 
-    def _tensor(self, column: NDArray[Any]) -> Tensor:
+    def _tensor(self, column: NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(for_torch(column)).to(self.device)
 
 
