@@ -62,8 +62,9 @@ def pairwise_program(
     transition: FloatMatrix | None = None,
     balance: float = 0.0,
     start: nn.Module | None = None,
+    loss: PairwiseLoss | None = None,
 ) -> MethodProgram:
-    """MCL, KCL, or MNS with T given: one run over pairs treated as independent."""
+    """MCL, KCL, MNS with T given, or a ``loss`` of one's own: one run over independent pairs."""
     recipe = problem.recipe_for(joint=False)
     _, _, train_pairs, held_pairs = problem.parts
     check_judgements(train_pairs, "training")
@@ -71,14 +72,21 @@ def pairwise_program(
     matrix = None if transition is None else torch.as_tensor(transition, dtype=torch.float32)
     if matrix is not None:
         matrix = matrix.to(problem.device)
-    loss = PairwiseLoss(kind, matrix, balance=balance or recipe.balance)
+    loss = loss or PairwiseLoss(kind, matrix, balance=balance or recipe.balance)
     objective: Objective
     if problem.pairs.is_complete:
         objective = CompletePairwise(loss, train_pairs, held_pairs, problem.device)
     else:
-        recipe = _recipe_for_listed(problem, recipe)
+        asked = isinstance(problem.recipe, Recipe) or "batch_size" in (problem.recipe or {})
+        recipe = _recipe_for_listed(recipe, asked)
         objective = listed_objective(
-            loss, train_pairs, held_pairs, problem.device, recipe.batch_size, problem.seed
+            loss,
+            train_pairs,
+            held_pairs,
+            problem.device,
+            batch=recipe.batch_size,
+            seed=problem.seed,
+            asked=asked,
         )
     if start is not None and matrix is not None:
         start = calibrate_start(problem, start, objective)
@@ -94,7 +102,7 @@ def pairwise_program(
     return finish(run, "mns" if matrix is not None else kind, transition)
 
 
-def _recipe_for_listed(problem: Problem, recipe: Recipe) -> Recipe:
+def _recipe_for_listed(recipe: Recipe, asked: bool) -> Recipe:
     """The recipe for a list of judgements, of which ``batch_size`` are a step: the number that was
     asked for, or more than the network's own recipe takes of items."""
     if recipe.mixup:
@@ -102,7 +110,6 @@ def _recipe_for_listed(problem: Problem, recipe: Recipe) -> Recipe:
             "mixup mixes items whose perceived classes are known, which a list of judgements does "
             "not tell a pairwise method; leave it out, or take method='joint'."
         )
-    asked = isinstance(problem.recipe, Recipe) or "batch_size" in (problem.recipe or {})
     return recipe if asked else recipe.with_(batch_size=JUDGEMENTS_PER_STEP)
 
 

@@ -43,6 +43,7 @@ class FitJob:
 
     def run(self, classifier: SimilarityClassifier) -> Run | None:
         """Fit and write the run; None in all but the first of several processes that share it."""
+        classifier.check_parameters()
         if self.track is not None:
             tracking.parse_spec(self.track)  # before anything is trained
         config = self._config(classifier)

@@ -28,17 +28,25 @@ MIN_BATCH = 1024
 
 
 def listed_objective(
-    loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device, batch: int, seed: int
+    loss: PairwiseLoss,
+    train: Pairs,
+    held: Pairs,
+    device: torch.device,
+    batch: int,
+    seed: int,
+    asked: bool = False,
 ) -> Objective:
     """The objective for listed judgements: random batches of few, shared batches of many.
 
     On a GPU forwards are cheap, and several processes share a batch by its judgements: there
-    random batches stay.
+    random batches stay. Shared ones have about ``batch`` judgements if somebody ``asked`` for that
+    many, else as many as make sharing worth it.
     """
     together = distributed.is_available() and distributed.is_initialized()
     if device.type != "cpu" or together or len(train) < MANY_JUDGEMENTS:
         return ListedPairwise(loss, train, held, device, batch)
-    return SharedPairwise(loss, train, held, device, shared_batch(len(train), train.n_items), seed)
+    size = batch if asked else shared_batch(len(train), train.n_items)
+    return SharedPairwise(loss, train, held, device, size, seed)
 
 
 def shared_batch(n_judgements: int, n_items: int) -> int:
