@@ -68,7 +68,9 @@ class FitJob:
             with (
                 process_group_of_torchrun() as process_group
             ):  # those that torchrun started, if it did
-                classifier.fit(data.items, pairs, checkpoints=self._checkpoints)
+                classifier.fit(
+                    data.items, pairs, checkpoints=self._checkpoints, columns=data.columns
+                )
         except NonFiniteError:
             self._checkpoints.remove()  # going on from them would end here again
             raise

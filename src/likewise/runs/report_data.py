@@ -109,8 +109,9 @@ def calibration(
     """How often "same" was said where it was predicted with probability p, in bins of p.
 
     On the judgements among the items that the fit held out, where it kept these from training and
-    they are enough for a curve; else on all judgements, and ``held_out`` says so. Columns ``lower``, ``upper``, ``predicted``,
-    ``observed``, ``judgements``; a bin without judgements is left out.
+    they are enough for a curve; else on all judgements, and ``held_out`` says so. Columns
+    ``lower``, ``upper``, ``predicted``, ``observed``, ``judgements``; a bin without judgements is
+    left out.
     """
     held_items, held = _held_out(classifier, items, pairs)
     is_held = classifier.result_.judgements_held_out and len(held) >= FEW_JUDGEMENTS
