@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from likewise.io.provenance import provenance
 from likewise.io.atomic import write_json
+from likewise.io.provenance import provenance
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy

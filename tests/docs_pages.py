@@ -1,7 +1,7 @@
 """The code blocks of a documentation page, run in order in one folder and one namespace.
 
 Blocks are fenced. ``python`` runs; ``bash`` runs where every line is a ``likewise`` command, in
-this process; ``csv title="NAME"`` is a file of that name. A comment before a block says more:
+this process; ``csv title="NAME"`` or ``toml title="NAME"`` is a file of that name. A comment before a block says more:
 
     <!-- not run: REASON -->    the block is shown only
     <!-- needs: NAME -->        from here on, the page needs the data set folder NAME
@@ -55,6 +55,11 @@ class Block:
         return self.note.partition("needs:")[2].strip()
 
     @property
+    def is_file(self) -> bool:
+        """Whether it goes into a file of the package; tests/docs/test_extending.py writes it."""
+        return self.note.startswith(("new file:", "add to "))
+
+    @property
     def is_output(self) -> bool:
         return self.note == "output"
 
@@ -89,9 +94,9 @@ def run_page(path: Path) -> Iterator[tuple[Block, str]]:
             if folder is None:
                 return
             Path(block.needs).symlink_to(folder)
-        if block.not_run or block.is_output:
+        if block.not_run or block.is_output or block.is_file:
             continue
-        if block.language == "csv":
+        if block.language in ("csv", "toml"):
             Path(re.search(r'title="([^"]+)"', block.options)[1]).write_text(block.code)
         elif block.language == "python":
             source = "\n" * (block.line - 1) + block.code  # so that errors name the page's line

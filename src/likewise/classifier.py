@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ from torch import nn
 
 from likewise.errors import InputError
 from likewise.items import check_items
+from likewise.items.schema import ItemSchema, column_names
 from likewise.methods import dispatch
 from likewise.methods.options import FitOptions, check_asked
 from likewise.methods.problem import Problem, check_judgements
@@ -121,17 +123,21 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         same: ArrayLike | None = None,
         *,
         checkpoints: Checkpoints | str | Path | None = None,
+        columns: Sequence[str] | None = None,
     ) -> Self:
         """Learn from items X and judgements about them.
 
         ``pairs`` is a `Pairs`, a data frame with columns left, right, same, or an (M, 2) array of
         indices with the (M,) answers in ``same``. ``checkpoints`` is a folder: a fit of the same
         data and parameters that was cut short goes on from there, to the very same result.
+        ``columns`` (d,) name the features, as the columns of a data frame do: `predict` then puts
+        those of others in the same order.
         """
         self.check_parameters()
         if isinstance(checkpoints, str | Path):
             checkpoints = Checkpoints(checkpoints)
         items = check_items(X)
+        schema = ItemSchema.of(items, column_names(X) if columns is None else columns)
         judgements = as_pairs(pairs, same, n_items=len(items)).about(len(items))
         check_judgements(judgements, "given")
         device = choose_device(self.device)
@@ -151,7 +157,8 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             )
         model = fitted.model.cpu()
         fitted = replace(fitted, model=model, last_model=model, class_evidence=evidence)
-        self._take(fitted, problem.network_name, tuple(items.shape[1:]), np.arange(n_classes))
+        network, shape = problem.network_name, tuple(items.shape[1:])
+        self._take(SavedModel(fitted, network, shape, np.arange(n_classes), schema))
         warnings = fit_warnings(fitted, self.predict_proba(items), problem.parts[1], judgements)
         self.result_ = replace(fitted, warnings=warnings)
         return self
@@ -183,19 +190,18 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         """Refuse parameters that cannot work, or that the method would not use, before any data."""
         check_asked(method_called(self.method), self._options(None), self.recipe)
 
-    def _take(
-        self,
-        result: FitResult,
-        network: str | None,
-        item_shape: tuple[int, ...],
-        classes: NDArray[Any],
-    ) -> None:
+    def _take(self, saved: SavedModel) -> None:
         """Become the classifier of a result, fitted or read from a file."""
-        self.result_ = result
-        self.network_ = network
-        self.classes_: NDArray[Any] = classes
-        self.item_shape_ = item_shape
-        self.n_features_in_ = int(np.prod(item_shape))
+        self.result_ = saved.result
+        self.network_ = saved.network
+        self.classes_: NDArray[Any] = saved.classes
+        self.item_shape_ = saved.item_shape
+        self.n_features_in_ = int(np.prod(saved.item_shape))
+        self.item_schema_ = saved.items
+        if saved.items is not None and saved.items.columns is not None:
+            self.feature_names_in_ = np.array(saved.items.columns, object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of a fit before
 
     def __getattr__(self, name: str) -> Any:
         """``transition_`` and all else that was learned: fields of ``result_``, with a ``_``."""
@@ -232,7 +238,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """(N, e) the embedding before the last layer."""
         check_is_fitted(self)
-        items, model = check_items(X, self.item_shape_), self.model_.eval()
+        items, model = self.check_items(X), self.model_.eval()
         parts = []
         with torch.no_grad():
             for start in range(0, len(items), 4096):
@@ -262,13 +268,32 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             parameters["network"] = None
         if isinstance(parameters["recipe"], Recipe):
             parameters["recipe"] = parameters["recipe"].to_dict()
-        saved = SavedModel(self.result_, self.network_, self.item_shape_, self.classes_, parameters)
+        saved = SavedModel(
+            self.result_,
+            self.network_,
+            self.item_shape_,
+            self.classes_,
+            self.item_schema_,
+            parameters,
+        )
         write_model(Path(folder), saved)
 
     def _logits(self, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self)
+        return logits_of(self.model_, self.check_items(X), torch.device("cpu")).numpy()
+
+    def check_items(self, X: ArrayLike, columns: Sequence[str] | None = None) -> NDArray[Any]:
+        """Items as those of the fit were: columns put in their order by name, where they have
+        names (``columns``, or those of a data frame); others, and other scales, are refused."""
+        schema: ItemSchema | None = self.item_schema_
+        if schema is None:
+            return check_items(X, self.item_shape_)
+        names = column_names(X) if columns is None else columns
+        if names is not None and schema.columns is not None:
+            X = schema.arranged(np.asarray(X), names)
         items = check_items(X, self.item_shape_)
-        return logits_of(self.model_, items, torch.device("cpu")).numpy()
+        schema.check_scale(items)
+        return items
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -290,5 +315,5 @@ def load(folder: str | Path, network: nn.Module | None = None) -> SimilarityClas
         )
     parameters: dict[str, Any] = {**saved.parameters, "network": network or saved.network}
     classifier = SimilarityClassifier(**parameters)
-    classifier._take(saved.result, saved.network, saved.item_shape, saved.classes)
+    classifier._take(saved)
     return classifier

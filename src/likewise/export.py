@@ -23,7 +23,6 @@ from likewise.classifier import SimilarityClassifier, load
 from likewise.errors import InputError, LikewiseError
 from likewise.io.atomic import new_folder, replacing
 from likewise.io.json import plain
-from likewise.items import check_items
 from likewise.nn.model import Model
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def export_tables(
     """
     _need("pyarrow")
     classifier = as_classifier(source)
-    items = check_items(X, classifier.item_shape_)
+    items = classifier.check_items(X)
     names = np.arange(len(items)) if ids is None else np.asarray(ids)
     if len(names) != len(items):
         raise InputError(f"there are {len(items)} items but {len(names)} ids.")

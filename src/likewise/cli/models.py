@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -212,7 +213,10 @@ def _open(
     shape = classifier.item_shape_
     if image_size is None and items.is_dir() and len(shape) > 1 and shape[0] == shape[1]:
         image_size = shape[0]
-    return classifier, read_items(items, id_column=id_column, size=image_size)
+    schema = classifier.item_schema_
+    known = None if schema is None else schema.columns
+    data = read_items(items, id_column=id_column, size=image_size, known=known)
+    return classifier, replace(data, items=classifier.check_items(data.items, data.columns))
 
 
 def _emit_columns(

@@ -54,7 +54,9 @@ def table(
     drawn = Table(title=_title(title), box=SIMPLE_HEAD, title_justify="left", title_style="bold")
     for k, name in enumerate(columns):
         is_number = bool(listed) and all(isinstance(row[k], int | float | None) for row in listed)
-        drawn.add_column(Text(printable(name)), justify="right" if is_number else "left", overflow="fold")
+        drawn.add_column(
+            Text(printable(name)), justify="right" if is_number else "left", overflow="fold"
+        )
     for row in listed:
         drawn.add_row(*(Text(cell_text(cell)) for cell in row))
     return drawn

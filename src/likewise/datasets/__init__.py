@@ -25,6 +25,7 @@ _READERS: dict[str, Callable[[Path], Dataset]] = {
     "cifar100": load_cifar100,
     "clothing1m": load_clothing1m,
     "food101": load_food101,
+    # A new data set goes here.
 }
 NAMES = ("digits", *_READERS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ class ItemFile:
     """(N, ...) numbers: features, or images."""
     ids: NDArray[np.str_] | None = None
     """(N,) what the file calls them; None where it names none."""
+    columns: tuple[str, ...] | None = None
+    """(d,) the names of a table's columns of numbers; None where there is no header."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -39,12 +42,17 @@ class ItemFile:
 
 
 def read_items(
-    path: str | Path, *, id_column: str | None = None, size: int | None = None
+    path: str | Path,
+    *,
+    id_column: str | None = None,
+    size: int | None = None,
+    known: Sequence[str] | None = None,
 ) -> ItemFile:
     """Items in any of the forms we know, told by the content.
 
     ``id_column`` is the column of a table that names the items (default: "id" or "item", if it is
-    there). ``size`` scales every image of a folder to that many pixels a side.
+    there). ``size`` scales every image of a folder to that many pixels a side. ``known`` are the
+    names of the columns that a model was fitted to: a first line of these is a header.
     """
     file = Path(path)
     if not file.exists():
@@ -58,16 +66,20 @@ def read_items(
         if array.items.dtype.kind not in "iufb":
             raise InputError(f"{file.name} holds {array.items.dtype}; items must be numbers.")
         return array
-    numbers, ids = open_item_table(file, id_column).numbers()
-    return ItemFile(numbers, None if ids is None else text_array(ids, f"the ids of {file.name}"))
+    table = open_item_table(file, id_column, known)
+    numbers, ids = table.numbers()
+    named = None if ids is None else text_array(ids, f"the ids of {file.name}")
+    return ItemFile(numbers, named, tuple(table.columns) if table.has_header else None)
 
 
-def open_item_table(path: Path, id_column: str | None = None) -> ItemTable:
+def open_item_table(
+    path: Path, id_column: str | None = None, known: Sequence[str] | None = None
+) -> ItemTable:
     """The table in a CSV or Parquet file, told by the content; refused where it is another file."""
     kind = file_kind(path)
     if kind not in ("csv", "parquet"):
         raise InputError(f"{path.name} holds no items that can be read; items are {KNOWN}.")
-    return ItemTable(path, kind, id_column)
+    return ItemTable(path, kind, id_column, known)
 
 
 def read_array(path: Path) -> ItemFile | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ID_NAMES = ("id", "item", "item_id", "")  # "": how pandas writes its index
 LARGEST = np.finfo(np.float32).max
+FEWEST_EVEN = 5  # numbers in even steps that are no chance any more
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,16 @@ class ItemTable:
 
     ``columns`` are the names of all columns but the ids', ``id_column`` is the one that names the
     items, None where none is called so. The first line of a CSV file is its header, unless it is
-    all numbers.
+    all numbers; numbers that are ``known`` as names of columns, or evenly spaced, are a header too.
     """
 
-    def __init__(self, path: Path, kind: str, id_column: str | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        kind: str,
+        id_column: str | None = None,
+        known: Sequence[str] | None = None,
+    ) -> None:
         self.path = path
         self._table = ParquetTable(path) if kind == "parquet" else CsvTable(path)
         names = self._table.columns
@@ -59,7 +66,8 @@ class ItemTable:
             raise InputError(
                 f"{path.name} has no column {id_column}; the columns there are {listing(names)}."
             )
-        if id_column is None and kind == "csv" and _is_headless(names):
+        self.has_header = kind != "csv" or id_column is not None or not _is_headless(names, known)
+        if not self.has_header:
             self._table = CsvTable(path, header=False)
             names = self._table.columns
         self.id_column = _guess_id(names) if id_column is None else id_column
@@ -186,12 +194,20 @@ def _guess_id(columns: list[str]) -> str | None:
     return next((name for name in columns if name.strip().lower() in _ID_NAMES), None)
 
 
-def _is_headless(columns: list[str]) -> bool:
-    """Whether the first line is data: all numbers, and not the 0, 1, 2 ... of a data frame."""
+def _is_headless(columns: list[str], known: Sequence[str] | None = None) -> bool:
+    """Whether the first line is data: all numbers, and not those that columns are called by.
+
+    Which are the 0, 1, 2 ... of a data frame, any others in even steps (pixels from 1 on, wave
+    lengths), and those that a model knows its columns by.
+    """
     if columns == [str(k) for k in range(len(columns))]:
         return False
+    if known is not None and set(columns) == set(known):
+        return False
     try:
-        [float(name) for name in columns]
+        numbers = [float(name) for name in columns]
     except ValueError:
         return False
-    return bool(columns)
+    steps = np.diff(numbers)
+    even = len(numbers) >= FEWEST_EVEN and steps[0] != 0 and np.allclose(steps, steps[0])
+    return bool(columns) and not even

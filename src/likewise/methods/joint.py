@@ -81,6 +81,8 @@ def joint_program(
         channel=found.channel,
         annotators=found.annotators,
         history=[*found.history, *fitted.history],
+        # Inference over the graph has seen all judgements; so have teachers, between them.
+        judgements_held_out=found.channel is None and problem.recipe_for(joint=True).teachers < 2,
     )
 
 

@@ -60,8 +60,9 @@ def pairwise_program(
     transition: FloatMatrix | None = None,
     balance: float = 0.0,
     start: nn.Module | None = None,
+    loss: PairwiseLoss | None = None,
 ) -> MethodProgram:
-    """MCL, KCL, or MNS with T given: one run over pairs treated as independent."""
+    """MCL, KCL, MNS with T given, or a ``loss`` of one's own: one run over independent pairs."""
     recipe = problem.recipe_for(joint=False)
     _, _, train_pairs, held_pairs = problem.parts
     check_judgements(train_pairs, "training")
@@ -69,7 +70,7 @@ def pairwise_program(
     matrix = None if transition is None else torch.as_tensor(transition, dtype=torch.float32)
     if matrix is not None:
         matrix = matrix.to(problem.device)
-    loss = PairwiseLoss(
+    loss = loss or PairwiseLoss(
         kind, matrix, balance=balance or recipe.balance, self_pairs=recipe.self_pairs
     )
     objective: Objective

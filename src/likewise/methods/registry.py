@@ -95,6 +95,7 @@ METHODS: dict[str, Method] = {
             program="likewise.methods.pairwise:kcl_method",
             note="no noise model",
         ),
+        # A new method goes here.
     )
 }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,10 +10,16 @@ from likewise.pairs import Pairs
 
 MAX_JUDGED = 200_000  # judgements that an AUC is taken over
 INFORMATIVE = 0.02  # an AUC must be so far above one half, beyond what chance explains
+CLEARLY_BETTER = (
+    0.75  # an AUC that nobody would call chance, however few judgements it is taken over
+)
+
+Probabilities = NDArray[np.floating]
+Index = NDArray[np.integer]
 
 
 def fit_warnings(
-    fitted: FitResult, probabilities: NDArray[Any], held: NDArray[Any], pairs: Pairs
+    fitted: FitResult, probabilities: Probabilities, held: Index, pairs: Pairs
 ) -> list[str]:
     """Sentences about dead classes, training that went nowhere, judgements that say nothing.
 
@@ -23,37 +27,36 @@ def fit_warnings(
     items held out of training.
     """
     found = [*_dead_classes(probabilities), *_training(fitted)]
-    left, right, same = _unseen(pairs, held, np.random.default_rng(0))
+    left, right, same = _naming(pairs, held, np.random.default_rng(0))
     area, error = judged_area(probabilities, left, right, same)
-    if area is not None and area < 0.5 + max(INFORMATIVE, 2 * error):
+    if area is not None and area < min(0.5 + max(INFORMATIVE, 2 * error), CLEARLY_BETTER):
+        which = "that training did not see" if fitted.judgements_held_out else "of the fit itself"
         found.append(
-            f"judgements that training did not see are ranked no better than by chance (AUC "
-            f"{area:.2f}): either they carry no information about these items, or nothing was "
-            "learned; check that the items stand in the order that the judgements number them in."
+            f"judgements {which} are ranked no better than by chance (AUC {area:.2f}): either "
+            "they carry no information about these items, or nothing was learned; check that the "
+            "items stand in the order that the judgements number them in."
         )
     return found
 
 
 def judged_area(
-    probabilities: NDArray[Any], left: NDArray[Any], right: NDArray[Any], same: NDArray[np.bool_]
+    probabilities: Probabilities, left: Index, right: Index, same: NDArray[np.bool_]
 ) -> tuple[float | None, float]:
     """The AUC of P(same) for the answers, and its standard error; None without both answers."""
     n_same, n_different = int(same.sum()), int((~same).sum())
     if not n_same or not n_different:
         return None, 0.0
-    from scipy.stats import rankdata
+    from sklearn.metrics import roc_auc_score
 
     p = np.einsum("mc,mc->m", probabilities[left], probabilities[right])
-    process_group = rankdata(p)
-    area = (process_group[same].sum() - n_same * (n_same + 1) / 2) / (n_same * n_different)
     # Under no information. Judgements of an item hang together: no more count than there are items.
     few = min(n_same, n_different, len(probabilities))
-    return float(area), float(np.sqrt(1 / (6 * few)))
+    return float(roc_auc_score(same, p)), float(np.sqrt(1 / (6 * few)))
 
 
-def _unseen(
-    pairs: Pairs, held: NDArray[Any], rng: np.random.Generator
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+def _naming(
+    pairs: Pairs, held: Index, rng: np.random.Generator
+) -> tuple[Index, Index, NDArray[np.bool_]]:
     """Left, right, answers of at most `MAX_JUDGED` judgements that name a held-out item."""
     if pairs.is_complete:
         ids = pairs.components()
@@ -70,7 +73,7 @@ def _unseen(
     return pairs.left[chosen], pairs.right[chosen], pairs.same[chosen]
 
 
-def _dead_classes(probabilities: NDArray[Any]) -> list[str]:
+def _dead_classes(probabilities: Probabilities) -> list[str]:
     n_classes = probabilities.shape[1]
     dead = n_classes - len(np.unique(probabilities.argmax(axis=1)))
     if not dead:

@@ -207,6 +207,7 @@ NETWORKS: dict[str, Builder] = {
     ),
     "vgg8": _images_only("vgg8", VGG8),
     "resnet50": _images_only("resnet50", lambda ch, h, w, c: resnet50(ch, c)),
+    # A new network goes here.
 }
 
 

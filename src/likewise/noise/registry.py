@@ -79,6 +79,7 @@ CHANNELS: dict[str, ChannelEntry] = {
             words="How often two items are called same depends on both perceived classes.",
             channel="likewise.noise.channels:ConfusionChannel",
         ),
+        # A new channel goes here.
     )
 }
 

@@ -191,11 +191,12 @@ def calibration_chart(calibration: dict[str, Any]) -> Calibration | None:
     )
 
 
-def wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's interval for a share seen among n."""
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Wilson's 95% interval for a share seen among n."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ class FitJob:
 
     def run(self, classifier: SimilarityClassifier) -> Run | None:
         """Fit and write the run; None in all but the first of several processes that share it."""
+        classifier.check_parameters()
         if self.track is not None:
             tracking.parse_spec(self.track)  # before anything is trained
         config = self._config(classifier)
@@ -67,7 +68,9 @@ class FitJob:
             with (
                 process_group_of_torchrun() as process_group
             ):  # those that torchrun started, if it did
-                classifier.fit(data.items, pairs, checkpoints=self._checkpoints)
+                classifier.fit(
+                    data.items, pairs, checkpoints=self._checkpoints, columns=data.columns
+                )
         except NonFiniteError:
             self._checkpoints.remove()  # going on from them would end here again
             raise

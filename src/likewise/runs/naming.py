@@ -60,7 +60,9 @@ def _labelled(
     """The predicted class (a number) and the given one of each labelled item."""
     if data is not None:
         positions, given = read_labels(labels, data, column=column)
-        posterior = load(folder).predict_proba(data.items[positions])
+        classifier = load(folder)
+        items = classifier.check_items(data.items, data.columns)
+        posterior = classifier.predict_proba(items[positions])
         return posterior.argmax(axis=1), given
     if model == folder:
         raise InputError(

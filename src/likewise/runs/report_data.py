@@ -108,13 +108,13 @@ def calibration(
 ) -> dict[str, Any]:
     """How often "same" was said where it was predicted with probability p, in bins of p.
 
-    On the judgements among the items that the fit held out; where these are too few for a curve,
-    on all judgements, and ``held_out`` says so. Columns ``lower``, ``upper``, ``predicted``,
-    ``observed``, ``judgements``; a bin without judgements is left out.
+    On the judgements among the items that the fit held out, where it kept these from training and
+    they are enough for a curve; else on all judgements, and ``held_out`` says so. Columns
+    ``lower``, ``upper``, ``predicted``, ``observed``, ``judgements``; a bin without judgements is
+    left out.
     """
     held_items, held = _held_out(classifier, items, pairs)
-    # A fit with a channel is EM on the whole judgement graph: it learns from every judgement.
-    is_held = classifier.channel_ is None and len(held) >= FEW_JUDGEMENTS
+    is_held = classifier.result_.judgements_held_out and len(held) >= FEW_JUDGEMENTS
     looked_at = sample(held if is_held else pairs, rng)
     g = posterior[held_items] if is_held else posterior
     chance = said_same(classifier, g, looked_at)

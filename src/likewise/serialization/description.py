@@ -9,6 +9,7 @@ from typing import TypeVar
 from likewise.errors import InputError
 from likewise.io.atomic import write_json
 from likewise.io.json import Json, JsonObject, read_json_object
+from likewise.items.schema import ItemSchema
 from likewise.methods.result import names_kept
 
 KIND = "likewise-classifier"
@@ -44,6 +45,8 @@ class Description:
     """``name`` (None: a module of the user's) and, for an MLP, its ``hidden`` sizes."""
     item_shape: tuple[int, ...]
     """The shape of one item."""
+    items: ItemSchema | None
+    """What the items of the fit were like; None where it was not kept."""
     flip_tta: bool
     """Whether predictions are the mean over an image and its mirror image."""
     classes: list[str | int | float]
@@ -131,12 +134,25 @@ def _checked(about: JsonObject, path: Path) -> Description:
         path,
         network=get("network", dict),
         item_shape=shape,
+        items=_items(about.get("items"), shape, path),
         flip_tta=bool(inputs.get("flip_tta")),
         classes=classes,
         parameters=get("parameters", dict),
         learned={name: about[name] for name in names_kept("json") if name in about},
         sha256=get("sha256", dict) if about["version"] != 1 else None,
     )
+
+
+def _items(found: Json, shape: tuple[int, ...], path: Path) -> ItemSchema | None:
+    if found is None:
+        return None
+    try:
+        schema = ItemSchema.from_dict(found if isinstance(found, dict) else {})
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    if schema.columns is not None and shape != (len(schema.columns),):
+        raise InputError(f"{path} names {len(schema.columns)} columns of its items, not {shape}.")
+    return schema
 
 
 def _item_shape(shape: list[Json], path: Path) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from likewise._version import __version__
 from likewise.errors import InputError
 from likewise.io.atomic import new_folder, write_json
 from likewise.io.json import JsonObject, plain_object
+from likewise.items.schema import ItemSchema
 from likewise.methods.result import FitResult
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import MLP, NETWORKS, UnitLinear, build_network
@@ -50,6 +51,8 @@ class SavedModel:
     """The shape of one item: (d,), (H, W) or (H, W, channels)."""
     classes: NDArray[np.generic]
     """(C,) the classes' numbers, or their names."""
+    items: ItemSchema | None = None
+    """What the items were like; None in models of 0.1, which did not keep it."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     """The estimator's parameters, as JSON knows them."""
 
@@ -84,6 +87,7 @@ def read_model(folder: Path, network: nn.Module | None = None) -> SavedModel:
         network=name if isinstance(name, str) else None,
         item_shape=about.item_shape,
         classes=np.array(about.classes),
+        items=about.items,
         parameters=about.parameters,
     )
 
@@ -105,6 +109,7 @@ def _described(saved: SavedModel, digests: dict[str, str]) -> JsonObject:
                 "size": len(model.inputs.mean),
                 "flip_tta": model.flip_tta,
             },
+            "items": None if saved.items is None else saved.items.to_dict(),
             "classes": saved.classes,
             "parameters": dict(saved.parameters),
             **saved.result.to_dict(),

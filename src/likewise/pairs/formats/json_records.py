@@ -16,7 +16,9 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 def load_json(path: Path) -> Json:
     """The content of a JSON file."""
-    content: Json = read_json(path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True)
+    content: Json = read_json(
+        path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True
+    )
     return content
 
 

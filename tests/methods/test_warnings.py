@@ -1,0 +1,42 @@
+"""What is said of a fit is so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from torch import nn
+
+from likewise.methods.result import FitResult
+from likewise.methods.warnings import fit_warnings, judged_area
+from likewise.pairs import Pairs
+
+
+def result(held_out: bool) -> FitResult:
+    module = nn.Identity()
+    return FitResult(
+        "mcl", module, module, None, [], best_epoch=0, score=0.0, judgements_held_out=held_out
+    )
+
+
+def test_a_perfect_ranking_is_never_called_chance():
+    p = np.eye(2)[[0, 0, 1, 1]]
+    pairs = Pairs([0, 0], [1, 2], [1, 0], n_items=4)  # two judgements: an error bar over all
+    assert judged_area(p, pairs.left, pairs.right, pairs.same)[0] == 1.0
+    assert fit_warnings(result(True), p, np.array([0]), pairs) == []
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_judgements_are_called_unseen_only_where_they_were(held_out):
+    rng = np.random.default_rng(0)
+    p = np.eye(2)[rng.integers(2, size=200)]
+    pairs = Pairs.from_labels(rng.integers(2, size=200), per_item=20, random_state=0)
+    (warning,) = fit_warnings(result(held_out), p, np.arange(60), pairs)
+    assert "no better than by chance (AUC 0." in warning
+    assert ("training did not see" in warning) is held_out
+
+
+def test_the_area_counts_ties_as_half():
+    p = np.array([[0.5, 0.5]] * 4)
+    left, right = np.array([0, 1, 2]), np.array([1, 2, 3])
+    assert judged_area(p, left, right, np.array([True, False, True]))[0] == 0.5
+    assert judged_area(p, left, right, np.ones(3, bool))[0] is None
