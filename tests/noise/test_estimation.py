@@ -413,7 +413,7 @@ def slow_likelihood(
     return min(equal, key=lambda one: one[0])[1:]
 
 
-@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("seed", [0, 1, 2])  # volume decides in the last two
 def test_the_likelihood_is_the_loop(seed):
     logits, evidence = mixed_evidence(120, seed)
     T, temperature, cost = slow_likelihood(logits, evidence, iterations=10)
