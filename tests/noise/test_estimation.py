@@ -15,15 +15,20 @@ from likewise.errors import InputError
 from likewise.metrics import transition_error
 from likewise.noise import corrupt_labels, pair_flip, symmetric
 from likewise.noise.estimation import (
+    CONFIDENT_SHARES,
+    RENEW,
     STRENGTHS,
     TEMPERATURES,
     _rank_within,
     anchor_transition,
+    class_posterior,
     count_transition,
+    evidence_costs,
     gram_transition,
     held_out_transition,
     likelihood_transition,
     one_hot_evidence,
+    prior_strength,
     shrunk_transition,
 )
 
@@ -165,6 +170,12 @@ def test_any_counts_give_a_transition_matrix(seed, n_classes):
     assert torch.isfinite(found).all()
     assert (found > 0).all()
     torch.testing.assert_close(found.sum(dim=2), torch.ones(2, n_classes).double())
+
+
+def test_the_strength_is_the_same_in_single_precision():
+    tables = torch.stack([counts_of(symmetric(C, 0.2), 15, seed) for seed in range(40)])
+    found = prior_strength(tables)
+    torch.testing.assert_close(found, prior_strength(tables.double()).float())
 
 
 def test_no_counts_at_all_say_nothing():
@@ -333,29 +344,173 @@ def test_the_likeliest_t_stays_where_counting_agrees(true):
     assert temperature == suited
 
 
-def test_the_surest_items_are_told_apart_in_any_class():
-    """Their top probabilities are all 1.0 in single precision, and classes are many."""
-    gap = torch.tensor([18.0, 30.0, 22.0, 26.0])
-    logits = torch.zeros(8, 100)
-    logits[:4, 99] = gap
-    logits[4:, 3] = gap
-    p = logits.softmax(dim=1)
-    predicted = p.argmax(dim=1)
-    doubt = p.scatter(1, predicted[:, None], 0.0).sum(dim=1)
-    found = _rank_within(predicted, doubt, 100)
-    expected = torch.tensor([3.5, 0.5, 2.5, 1.5]) / 4
-    torch.testing.assert_close(found, torch.cat([expected, expected]))
+# -- soft evidence, against slow loops -----------------------------------------------------------
 
 
-def test_counting_takes_the_surest_share_of_many_classes():
-    """The surest 3 % of each class agree, the others hardly do: T is counted among the former."""
-    generator = torch.Generator().manual_seed(0)
-    n_classes, each = 20, 400
-    truth = torch.arange(n_classes).repeat_interleave(each)
-    rank = torch.arange(each).repeat(n_classes)
-    logits = torch.zeros(len(truth), n_classes)
-    logits[torch.arange(len(truth)), truth] = 40 - rank * 0.05  # all of them nearly 1.0
-    others = torch.randint(n_classes, (len(truth),), generator=generator)
-    perceived = torch.where(rank < 0.03 * each, truth, others)
-    found = count_transition(logits, perceived)
-    assert float(found.diagonal().mean()) > 0.9
+def mixed_evidence(n: int = 300, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits (n, C), and evidence of all kinds: soft, certain, and at every tenth item none."""
+    logits, y = calibrated(n, 3.0, seed)
+    evidence = softened(corrupt_labels(y, pair_flip(C, 0.3), seed + 1), seed + 2)
+    evidence[::3] = known(y[::3])
+    evidence[::10] = 0.0
+    return logits, evidence
+
+
+def slow_counts(logits: torch.Tensor, evidence: torch.Tensor) -> np.ndarray:
+    """(C, C) counts of the confident share of the highest lower end, item by item."""
+    p = logits.softmax(dim=1).numpy()
+    said, top, rows = p.argmax(axis=1), p.max(axis=1), evidence.double().numpy()
+    best, chosen = -np.inf, np.zeros((C, C))
+    for share in CONFIDENT_SHARES:
+        counts = np.zeros((C, C))
+        for c in range(C):
+            mine = sorted(np.flatnonzero(said == c), key=lambda i: -top[i])
+            for place, i in enumerate(mine):
+                if (place + 0.5) / len(mine) <= share:
+                    counts[c] += rows[i]
+        total = counts.sum()
+        rate = (np.trace(counts) + 0.5) / (total + 1)
+        lower = rate - np.sqrt(rate * (1 - rate) / (total + 1))
+        if lower > best:
+            best, chosen = lower, counts
+    return chosen
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_counting_is_the_loop(seed):
+    logits, evidence = mixed_evidence(seed=seed)
+    counts = torch.from_numpy(slow_counts(logits, evidence))
+    expected = shrunk_transition(counts[None])[0].float()
+    torch.testing.assert_close(count_transition(logits, evidence), expected, atol=1e-5, rtol=1e-4)
+
+
+def slow_likelihood(
+    logits: torch.Tensor, evidence: torch.Tensor, iterations: int
+) -> tuple[np.ndarray, float, float]:
+    """EM item by item and temperature by temperature; of the equally good, the least in volume."""
+    rows = evidence.double().numpy()
+    told = np.flatnonzero(rows.sum(axis=1) > 0)
+    found = []
+    for temperature in TEMPERATURES:
+        g = (logits.double() / temperature).softmax(dim=1).numpy()
+        counts = sum(np.outer(g[i], rows[i]) for i in told)
+        for number in range(iterations):
+            table = torch.from_numpy(counts)[None]
+            strength = prior_strength(table) if number % RENEW == 0 else strength
+            T = shrunk_transition(table, strength)[0].numpy()
+            counts = np.zeros((C, C))
+            for i in told:
+                both = g[i][:, None] * T * rows[i]
+                counts += both / both.sum()
+        costs = np.array([-np.log((g[i] @ T) @ rows[i]) for i in told])
+        found.append((T, temperature, costs))
+    least = min(found, key=lambda one: one[2].mean())[2]
+    equal = []
+    for T, temperature, costs in found:
+        behind = costs - least
+        if behind.mean() <= np.sqrt(((behind - behind.mean()) ** 2).sum()) / len(told):
+            equal.append((abs(np.linalg.det(T)), T, temperature, costs.mean()))
+    return min(equal, key=lambda one: one[0])[1:]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])  # volume decides in the last two
+def test_the_likelihood_is_the_loop(seed):
+    logits, evidence = mixed_evidence(120, seed)
+    T, temperature, cost = slow_likelihood(logits, evidence, iterations=10)
+    found = likelihood_transition(logits.double(), evidence, iterations=10)
+    np.testing.assert_allclose(found[0].numpy(), T, atol=1e-6)
+    assert float(found[1]) == pytest.approx(temperature)
+    assert float(found[2]) == pytest.approx(cost, rel=1e-6)
+
+
+@every_noise
+def test_t_is_found_behind_answers_that_slip(true):
+    """Evidence of one answer an item, right in nine of ten: T is that of z, slips taken out."""
+    logits, y = calibrated(8000, 5.0)
+    z = corrupt_labels(y, true, 1)
+    found = held_out_transition(logits, softened(z))[0]
+    assert transition_error(found, true) < 0.2
+    assert found.diagonal().mean() == pytest.approx(np.diag(true).mean(), abs=0.05)
+
+
+def test_posteriors_and_costs_are_the_loops():
+    logits, evidence = mixed_evidence(40)
+    T = torch.tensor(pair_flip(C, 0.3), dtype=torch.float32)
+    posterior = class_posterior(logits.log_softmax(dim=1), T, evidence)
+    costs = evidence_costs(logits, T, evidence)
+    for i, g in enumerate(logits.double().softmax(dim=1).numpy()):
+        if not evidence[i].any():  # nothing is known: the network's own word, and no cost
+            np.testing.assert_allclose(posterior[i], g, atol=1e-6)
+            assert float(costs[i]) == 0.0
+            continue
+        likelihood = [sum(T[c, k] * evidence[i, k] for k in range(C)) for c in range(C)]
+        joint = g * np.array(likelihood, np.float64)
+        np.testing.assert_allclose(posterior[i], joint / joint.sum(), atol=1e-5)
+        assert float(costs[i]) == pytest.approx(-np.log(joint.sum()), abs=1e-4)
+
+
+def test_evidence_that_t_forbids_leaves_finite_numbers():
+    T = torch.eye(3)
+    log_g = torch.tensor([[50.0, 0.0, 0.0]]).log_softmax(dim=1)
+    evidence = torch.tensor([[0.0, 1.0, 0.0]])
+    assert torch.isfinite(class_posterior(log_g, T, evidence)).all()
+    assert torch.isfinite(evidence_costs(50 * log_g, T, evidence)).all()
+
+
+# -- refuted from both sides ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.4, 0.6])
+def test_among_equals_the_smallest_volume_breaks_the_tie_at_identity(rate):
+    """A network that says f where it should say g: T = I explains the items as well as any."""
+    true, rng = symmetric(C, rate), np.random.default_rng(0)
+    y = rng.integers(C, size=6000)
+    logits = torch.tensor(np.log(true[y]), dtype=torch.float32)
+    z = known(corrupt_labels(y, true, rng))
+    at_one, _, cost_at_one = likelihood_transition(logits, z, temperatures=[1.0])
+    assert at_one.diagonal().mean() > 1 - rate / 2
+    found, temperature, cost = likelihood_transition(logits, z)
+    assert temperature < 1
+    assert float(cost) == pytest.approx(float(cost_at_one), abs=0.02)
+    assert found.diagonal().mean() == pytest.approx(np.diag(true).mean(), abs=0.06)
+
+
+def test_a_temperature_that_is_surely_worse_is_not_taken_for_its_volume():
+    """Where g is right as it is, a sharper one would pass for more noise."""
+    logits, y = calibrated(8000, 1.5)
+    _, temperature, _ = likelihood_transition(logits, known(y))
+    assert 0.7 <= float(temperature) <= 1.0
+
+
+def test_counting_refutes_soft_evidence_too():
+    logits, z = too_sure()
+    evidence = 0.96 * known(z) + 0.01 * (1 - known(z))
+    likeliest = likelihood_transition(logits, evidence)[0]
+    found, _ = held_out_transition(logits, evidence)
+    assert float(likeliest.diagonal().mean()) < 0.36
+    assert float(found.diagonal().mean()) == pytest.approx(0.4, abs=0.05)
+
+
+def test_items_without_evidence_refute_nothing():
+    """A thousand more items of which nothing is known are not a thousand that agree."""
+    logits, z = too_sure(350, noise=0.2)
+    more = torch.cat([logits, logits.repeat(3, 1)])
+    evidence = torch.cat([known(z), torch.zeros(1050, C)])
+    likeliest = likelihood_transition(more, evidence)[0]
+    torch.testing.assert_close(held_out_transition(more, evidence)[0], likeliest)
+
+
+@pytest.mark.parametrize("n_classes", [3, 100])
+def test_ranks_within_a_class_are_exact_for_the_nearly_equal(n_classes):
+    """Confidences a rounding apart, as those of a sure network are: no two tie."""
+    rng = np.random.default_rng(0)
+    predicted = torch.from_numpy(rng.integers(n_classes, size=4000))
+    step = float(np.spacing(np.float32(0.5)))
+    confidence = torch.tensor(1 - step * (rng.permutation(4000) + 1), dtype=torch.float32)
+    assert len(confidence.unique()) == 4000
+    found = _rank_within(predicted, confidence, n_classes)
+    for c in range(n_classes):
+        mine = np.flatnonzero(predicted.numpy() == c)
+        surest_first = mine[np.argsort(-confidence[mine].double().numpy())]
+        expected = (np.arange(len(mine)) + 0.5) / len(mine)
+        np.testing.assert_allclose(found[surest_first], expected, rtol=1e-5)

@@ -49,8 +49,9 @@ def thinned(pairs: Pairs, rng: np.random.Generator, per_item: int = PER_ITEM) ->
     share = per_item * pairs.n_items / (2 * max(len(pairs), 1))
     if pairs.is_complete or share >= 1:
         return pairs
-    count = int(share * len(pairs))
     # Drawn with repetition and cleaned: a permutation of 200 million takes a gigabyte and a half.
+    # So many draws leave that share: each judgement is missed with probability 1 - share.
+    count = int(-np.log1p(-min(share, 0.95)) * len(pairs))
     drawn = np.unique(rng.integers(0, len(pairs), count, dtype=np.int64))
     return pairs.select(drawn)
 
@@ -97,6 +98,8 @@ class _Answers:
 def _embedding(answers: _Answers, n_classes: int, seed: int) -> FloatMatrix | None:
     """(N, C - 1) eigenvectors by their values; None unless all stand out of the noise."""
     share = answers.share_same
+    if not 0 < share < 1:
+        return None
     n_items = answers.asked.shape[0]
     centred = (answers.same - share * answers.asked).astype(np.float32)
     # Lanczos from a fixed vector: it must not depend on anybody's random state.

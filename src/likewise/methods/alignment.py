@@ -19,7 +19,7 @@ def align_transition(given: ArrayLike, estimate: Tensor) -> Tensor:
     problem, solved by the FAQ algorithm (Vogelstein et al., 2015) from several starts.
     """
     theirs, ours = np.asarray(given, np.float64), estimate.cpu().double().numpy()
-    order = min(_candidates(theirs, ours), key=lambda p: np.abs(theirs[np.ix_(p, p)] - ours).sum())
+    order = min(_candidates(theirs, ours), key=lambda p: ((theirs[np.ix_(p, p)] - ours) ** 2).sum())
     return torch.from_numpy(theirs[np.ix_(order, order)]).to(estimate)
 
 

@@ -169,7 +169,7 @@ def likelihood_transition(
     n_known = known.sum().clamp_min(1)
     mean = (behind * known).sum(dim=1) / n_known
     error = (((behind - mean[:, None]).square() * known).sum(dim=1) / n_known**2).sqrt()
-    volume = torch.linalg.slogdet(transition.double()).logabsdet
+    volume = torch.linalg.slogdet(_precise(transition)).logabsdet
     best = torch.where(mean <= error, volume, torch.inf).argmin()[None]
     temperature = torch.tensor(temperatures, device=logits.device, dtype=g.dtype)
     return (
@@ -224,14 +224,21 @@ def shrunk_transition(counts: Tensor, strength: Tensor | None = None) -> Tensor:
 
 def prior_strength(counts: Tensor) -> Tensor:
     """(K,) pseudo-counts a row of the highest Dirichlet-multinomial evidence for the counts."""
-    centre = _symmetric_centre(counts)
-    rows = counts.sum(dim=2)  # (K, C)
-    strength = torch.tensor(STRENGTHS, device=counts.device, dtype=counts.dtype)
+    # In double: log-gammas of a million pseudo-counts differ by less than single precision holds.
+    precise = _precise(counts)
+    centre = _symmetric_centre(precise)
+    rows = precise.sum(dim=2)  # (K, C)
+    strength = torch.tensor(STRENGTHS, device=counts.device, dtype=precise.dtype)
     pseudo = strength[:, None, None, None] * centre  # (S, K, C, C)
-    cells = (torch.lgamma(pseudo + counts) - torch.lgamma(pseudo)).sum(dim=(2, 3))
+    cells = (torch.lgamma(pseudo + precise) - torch.lgamma(pseudo)).sum(dim=(2, 3))
     whole = torch.lgamma(strength)[:, None, None] - torch.lgamma(strength[:, None, None] + rows)
     evidence = cells + whole.sum(dim=2)  # (S, K)
-    return strength[evidence.argmax(dim=0)]
+    return strength[evidence.argmax(dim=0)].to(counts)
+
+
+def _precise(tensor: Tensor) -> Tensor:
+    """In double precision, where the device has it."""
+    return tensor if tensor.device.type == "mps" else tensor.double()
 
 
 def _symmetric_centre(counts: Tensor) -> Tensor:

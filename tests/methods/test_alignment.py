@@ -1,0 +1,95 @@
+"""A transition matrix that is given, in whatever order of classes, against all the orders."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from likewise.methods.alignment import align_transition
+from likewise.noise import pair_flip, symmetric
+
+FloatMatrix = NDArray[np.float64]
+
+
+def random_transition(n_classes: int, seed: int, kept: float = 0.5) -> FloatMatrix:
+    """Rows that share nothing, each with at least ``kept`` on the diagonal."""
+    rows = np.random.default_rng(seed).dirichlet(np.full(n_classes, 0.5), n_classes)
+    return kept * np.eye(n_classes) + (1 - kept) * rows
+
+
+def renumbered(matrix: FloatMatrix, seed: int) -> FloatMatrix:
+    order = np.random.default_rng(seed).permutation(len(matrix))
+    return matrix[np.ix_(order, order)]
+
+
+def rough(matrix: FloatMatrix, seed: int, spread: float = 0.02) -> torch.Tensor:
+    """An estimate of it."""
+    noise = np.random.default_rng(seed).normal(scale=spread, size=matrix.shape)
+    found = np.clip(matrix + noise, 1e-3, None)
+    return torch.tensor(found / found.sum(axis=1, keepdims=True), dtype=torch.float32)
+
+
+def distance(one: torch.Tensor, two: torch.Tensor) -> float:
+    return float((one.double() - two.double()).square().sum())
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("n_classes", [2, 3, 4, 5])
+def test_no_order_is_nearer(n_classes: int, seed: int) -> None:
+    given = random_transition(n_classes, seed)
+    estimate = rough(random_transition(n_classes, seed + 100), seed)  # nothing to do with it
+    nearest = min(
+        distance(torch.from_numpy(given[np.ix_(p, p)]), estimate)
+        for p in map(list, itertools.permutations(range(n_classes)))
+    )
+    found = align_transition(given, estimate)
+    assert distance(found, estimate) == pytest.approx(nearest, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "true",
+    [random_transition(5, 3), random_transition(12, 4), pair_flip(5, 0.4), pair_flip(10, 0.4)],
+    ids=["5", "12", "flip of 5", "flip of 10"],
+)
+def test_a_given_t_comes_to_the_learned_order(true: FloatMatrix, seed: int) -> None:
+    found = align_transition(renumbered(true, seed), rough(true, seed))
+    np.testing.assert_allclose(found.numpy(), true, atol=1e-6)
+
+
+def test_rows_and_columns_move_together() -> None:
+    given, estimate = random_transition(4, 0), rough(renumbered(random_transition(4, 0), 1), 0)
+    found = align_transition(given, estimate).double().numpy()
+    np.testing.assert_allclose(np.sort(np.diag(found)), np.sort(np.diag(given)), atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(np.sort(found.ravel()), np.sort(given.ravel()), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 100])
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+def test_symmetric_noise_is_the_same_in_every_order(n_classes: int, rate: float) -> None:
+    given = symmetric(n_classes, rate)
+    found = align_transition(given, rough(random_transition(n_classes, 0), 0))
+    np.testing.assert_array_equal(found.numpy(), given.astype(np.float32))
+
+
+def test_neither_matrix_is_changed_and_the_estimates_type_is_kept() -> None:
+    given, estimate = random_transition(4, 0), rough(random_transition(4, 1), 0).double()
+    before = given.copy(), estimate.clone()
+    assert align_transition(given, estimate).dtype == torch.float64
+    np.testing.assert_array_equal(given, before[0])
+    assert torch.equal(estimate, before[1])
+    lists = align_transition(given.tolist(), estimate)
+    torch.testing.assert_close(lists, align_transition(given, estimate))
+
+
+def test_the_same_order_is_found_every_time() -> None:
+    given, estimate = random_transition(8, 0), rough(random_transition(8, 1), 0)
+    np.random.seed(0)
+    first = align_transition(given, estimate)
+    np.random.seed(1)
+    assert torch.equal(align_transition(given, estimate), first)
