@@ -89,9 +89,11 @@ def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_]) -> Resolved:
 def _number(columns: Sequence[Coded]) -> Resolved:
     words = np.unique(np.concatenate([column.names for column in columns]))
     if len(words) and (numbers := _whole_numbers(words)) is not None:
-        return Resolved(*_translate(columns, words, numbers), None)
+        left, right = _translate(columns, words, numbers)
+        return Resolved(left, right, names=None)
     _refuse_odd_ones(columns)
-    return Resolved(*_translate(columns, words, np.arange(len(words))), words)
+    left, right = _translate(columns, words, np.arange(len(words)))
+    return Resolved(left, right, names=words)
 
 
 def _whole_numbers(words: NDArray[np.str_]) -> NDArray[np.int64] | None:

@@ -6,20 +6,15 @@ import json
 from pathlib import Path
 
 from likewise.errors import InputError
-from likewise.io.json import read_json
+from likewise.io.json import Json, read_json
 from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
 
 def load_json(path: Path) -> Json:
     """The content of a JSON file."""
-    content: Json = read_json(
-        path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True
-    )
-    return content
+    return read_json(path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True)
 
 
 def json_format(path: Path, content: Json) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,15 +153,12 @@ def read_columns(
 
 
 def _read_all(table: Table, builders: dict[str, Builder], text: Sequence[str]) -> Columns:
-    try:
-        with arrow_errors(table.path):
-            for batch in table.batches(list(builders), text):
-                _refuse_nested(table, batch)
-                for name, builder in builders.items():
-                    builder.append(batch.column(name))
-            return {name: builder.finish() for name, builder in builders.items()}
-    except UnicodeEncodeError as error:
-        raise half_a_character(table.path) from error
+    with arrow_errors(table.path):
+        for batch in table.batches(list(builders), text):
+            _refuse_nested(table, batch)
+            for name, builder in builders.items():
+                builder.append(batch.column(name))
+        return {name: builder.finish() for name, builder in builders.items()}
 
 
 def _builders(numbers: Sequence[str], text: Sequence[str]) -> dict[str, Builder]:
@@ -202,12 +198,4 @@ def _refuse_other_number(names: NDArray[np.str_] | None, items: Items) -> None:
         f"the judgements name {len(names)} items, such as {str(names[0])!r}, but there are "
         f"{items.count} items that have no names; give these with item_ids= (a column id of the "
         "items), or write the items' positions, from 0, as whole numbers."
-    )
-
-
-def half_a_character(path: Path) -> InputError:
-    """What to say of text that JSON and Python can hold, but UTF-8 cannot."""
-    return InputError(
-        f"{path.name} cannot hold half a character (a lone surrogate) in an id, an answer or a "
-        "name; mend the text that has it."
     )

@@ -13,7 +13,6 @@ from likewise.io.atomic import replacing
 from likewise.io.spreadsheets import harmless
 from likewise.pairs.container import Pairs
 from likewise.pairs.edges import chunks
-from likewise.pairs.formats.long import half_a_character
 from likewise.pairs.formats.paths import path_errors
 
 if TYPE_CHECKING:
@@ -50,7 +49,10 @@ def write_pairs(pairs: Pairs, path: str | Path) -> None:
                 for batch in batches:
                     out.write_batch(batch)
         except UnicodeError as error:
-            raise half_a_character(target) from error
+            raise InputError(
+                f"{target.name} cannot hold half a character (a lone surrogate) in an id or a "
+                "name; mend the text that has it."
+            ) from error
 
 
 def _batch(pairs: Pairs, rows: slice, people: Names, items: Names) -> pa.RecordBatch:
