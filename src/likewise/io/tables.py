@@ -37,7 +37,9 @@ class Table(Protocol):
 
 def _refuse_repeated(path: Path, columns: Sequence[str]) -> None:
     if repeated := [name for name, times in Counter(columns).items() if times > 1]:
-        raise InputError(f"{path.name} has several columns named {listing(repeated)}.")
+        raise InputError(
+            f"{path.name} has several columns named {listing(repeated)}; rename all but one."
+        )
 
 
 class ParquetTable:

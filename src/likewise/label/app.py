@@ -24,7 +24,8 @@ from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
 from likewise.label.items import Items, looks_of, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
 from likewise.label.session import LabellingSession
-from likewise.label.store import AnswerConflict, DatabaseLost, Store
+from likewise.label.statements import AnswerConflict
+from likewise.label.store import DatabaseLost, Store
 from likewise.label.suggesting import Suggester
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,8 @@ from likewise.errors import InputError
 from likewise.label.items import Items
 from likewise.label.pairing import Person, encode, next_pairs
 from likewise.label.security import Signer
-from likewise.label.store import ANSWERS, AnswerConflict, Store
+from likewise.label.statements import ANSWERS, AnswerConflict
+from likewise.label.store import Store
 from likewise.label.suggesting import BackgroundSuggestions, Suggester
 
 MAX_PEOPLE = 10_000
