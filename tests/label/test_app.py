@@ -172,14 +172,14 @@ def test_items_that_went_away_are_a_conflict_and_their_answers_stay(items, datab
 def test_a_full_disk_is_said_and_nothing_is_acknowledged(app, database, monkeypatch):
     import sqlite3
 
-    from likewise.label import store
+    from likewise.label import statements
 
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
     ada = Visitor(app, "Ada")
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_record", full)
+        patch.setattr(statements, "record", full)
         response = ada.answer()
     assert response.status_code == 503
     assert "disk" in response.json()["error"]

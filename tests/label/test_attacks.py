@@ -203,7 +203,9 @@ def test_only_pairs_that_were_asked_can_be_answered(app, database):
     for forged in ("", "x", ticket[1:], swapped, f"{body}A.{mac}", session, "\ud800.\ud800"):
         body_text = json.dumps({"annotator": "Ada", "ticket": forged, "answer": "same"})
         headers = {**HEADERS, "content-type": "application/json"}
-        check_refused(ada.client.post("/api/answer", content=body_text, headers=headers), 422)
+        expected = 400 if "\ud800" in forged else 422  # half a character is no JSON of anybody's
+        response = ada.client.post("/api/answer", content=body_text, headers=headers)
+        check_refused(response, expected)
     for nonsense in (None, 1, [], {"a": 1}):
         check_refused(ada.answer(ticket=nonsense), 422)
     for answer in ("yes", "SAME", "", None, 1, True, ["same"]):
@@ -274,7 +276,7 @@ def test_every_text_is_a_name_or_one_sentence(text):
         (b'{"a":' * 1500, 400),
         (b"\xff\xfe\x00", 400),
         (b"9" * 8000, 400),
-        (b'{"annotator": "\\ud800"}', 422),
+        (b'{"annotator": "\\ud800"}', 400),
     ],
 )
 def test_bodies_are_small_json_objects(app, body, status):

@@ -14,7 +14,8 @@ import pytest
 
 from likewise.errors import InputError
 from likewise.label import export_judgements, is_judgements_database, read_judgements
-from likewise.label.store import AnswerConflict, Store
+from likewise.label.statements import AnswerConflict
+from likewise.label.store import Store
 
 
 @pytest.fixture

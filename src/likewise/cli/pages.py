@@ -85,17 +85,11 @@ def label(
         return
     try:
         from likewise.label import serve
-        from likewise.label.security import is_loopback
     except ImportError as error:
         raise InputError(
             f"the labelling page needs {error.name}: pip install 'likewise[label]'."
         ) from error
     options: dict[str, Any] = {} if question is None else {"question": question}
-    if not is_loopback(host):
-        say(
-            "the page is served in the clear (http): whoever is on the way can read names, items, "
-            "answers and the link; use it in a network you trust, or behind a proxy with https."
-        )
     serve(
         items,
         out,
@@ -107,9 +101,20 @@ def label(
         id_column=id_column,
         classes=(classes or "auto") if suggest else None,
         token=token,
-        announce=lambda url: say(f"judge at {url}\nanswers go to {out}; Ctrl-C ends"),
+        announce=lambda url: _announce(url, host, out),
         **options,
     )
+
+
+def _announce(url: str, host: str, out: Path) -> None:
+    from likewise.label.security import is_loopback
+
+    if not is_loopback(host):
+        say(
+            "the page is served in the clear (http): whoever is on the way can read names, items, "
+            "answers and the link; use it in a network you trust, or behind a proxy with https."
+        )
+    say(f"judge at {url}\nanswers go to {out}; Ctrl-C ends")
 
 
 def export(

@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
+from likewise.io.npy import Array
 
 ROOT_VARIABLE = "LIKEWISE_DATA"
 
@@ -26,12 +26,12 @@ class Dataset:
 
     name: str
     """What it is called, as for `likewise.datasets.load`."""
-    train_x: NDArray[Any]
+    train_x: Array
     """(N, ...) items to train on."""
     train_y: NDArray[np.int64] | None
     """(N,) their true classes, None where nobody knows them. For making and scoring experiments
     only: training never sees them."""
-    test_x: NDArray[Any]
+    test_x: Array
     """(N', ...) items to test on."""
     test_y: NDArray[np.int64]
     """(N',) their true classes."""
@@ -87,7 +87,7 @@ def missing(what: str, root: Path, put: str, published: str) -> InputError:
     )
 
 
-def class_array(values: Any, n_classes: int, source: Path) -> NDArray[np.int64]:
+def class_array(values: ArrayLike, n_classes: int, source: Path) -> NDArray[np.int64]:
     """Class numbers (N,) int64, checked to lie in 0..n_classes-1."""
     y = np.asarray(values)
     if y.ndim != 1 or y.dtype.kind not in "iu":

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from likewise.errors import InputError
+from likewise.io.npy import Array
 
 MAX_BYTES = 1 << 30
 
@@ -31,13 +31,13 @@ class _Stub:
 
     __slots__ = ("_build",)
 
-    def __init__(self, build: Callable[..., Any]) -> None:
+    def __init__(self, build: Callable[..., object]) -> None:
         self._build = build
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         return self._build(*args)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         raise _Refused("it tries to change a function")
 
 
@@ -46,7 +46,7 @@ class _PickledDtype:
 
     __slots__ = ("code", "order")
 
-    def __init__(self, code: Any, *_: Any) -> None:
+    def __init__(self, code: object, *_: object) -> None:
         text = code.decode("ascii", "replace") if isinstance(code, bytes) else code
         if not isinstance(text, str) or text not in _NUMBER_CODES:
             raise _Refused(f"an array of type {text!r}")
@@ -67,8 +67,8 @@ class _PickledArray:
 
     __slots__ = ("array",)
 
-    def __init__(self, *_: Any) -> None:
-        self.array: NDArray[Any] | None = None
+    def __init__(self, *_: object) -> None:
+        self.array: Array | None = None
 
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran, data = state
@@ -81,21 +81,21 @@ class _PickledArray:
         self.array = flat.reshape(shape, order="F" if fortran else "C")
 
 
-def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> _PickledArray:
+def _from_buffer(data: object, dtype: object, shape: object, order: object) -> _PickledArray:
     """How protocol 5 writes arrays."""
     array = _PickledArray()
     array.__setstate__((1, shape, dtype, order == "F", data))
     return array
 
 
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
+def _encode(text: object, encoding: object = "latin1") -> bytes:
     """How protocol 2 writes bytes: as text with one character a byte."""
     if not isinstance(text, str) or encoding != "latin1":
         raise _Refused("an encoding other than latin1")
     return text.encode("latin1")
 
 
-def _allowed(module: str, name: str) -> Any:
+def _allowed(module: str, name: str) -> object:
     # NumPy 1 and 2, and Python 2 and 3, name the same things differently.
     if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "_reconstruct":
         return _Stub(_PickledArray)
@@ -115,10 +115,10 @@ def _allowed(module: str, name: str) -> Any:
 class _Unpickler(pickle._Unpickler):
     # The Python implementation on purpose: the C one allocates a memo as long as the file asks.
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         return _allowed(module, name)
 
-    def persistent_load(self, pid: Any) -> Any:
+    def persistent_load(self, pid: object) -> object:
         raise _Refused("an object outside the file")
 
     def get_extension(self, code: int) -> None:

@@ -10,7 +10,6 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import InputError
 
@@ -72,7 +71,9 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path: Path, value: Any, default: Callable[[Any], Any] | None = None) -> None:
+def write_json(
+    path: Path, value: object, default: Callable[[object], object] | None = None
+) -> None:
     """JSON with NaN refused: a file that every reader can read."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False, default=default) + "\n")
 

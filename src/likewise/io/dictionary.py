@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import RowError
 from likewise.io.limits import text_array
+from likewise.io.npy import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MISSING = -1
 
@@ -22,7 +27,7 @@ class Coded:
     names: NDArray[np.str_]
 
     @classmethod
-    def from_list(cls, values: list[Any]) -> Coded:
+    def from_list(cls, values: Sequence[object]) -> Coded:
         """From Python values; None is blank."""
         text = text_array(["" if value is None else str(value) for value in values], "a column")
         names, codes = np.unique(text, return_inverse=True)
@@ -67,10 +72,10 @@ class CodedBuilder:
 
     def __init__(self) -> None:
         self._codes: list[NDArray[np.int32]] = []
-        self._words: list[Any] = []
+        self._words: list[pa.Array] = []
         self._rows = 0
 
-    def append(self, column: Any) -> None:
+    def append(self, column: pa.Array) -> None:
         """Add the column of one record batch: text, dictionary-encoded text, numbers, booleans."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -113,10 +118,10 @@ class NumberBuilder:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._parts: list[NDArray[Any]] = []
+        self._parts: list[Array] = []
         self._rows = 0
 
-    def append(self, column: Any) -> None:
+    def append(self, column: pa.Array) -> None:
         """Add the column of one record batch; a null is the row's mistake."""
         if column.null_count:
             row = self._rows + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
@@ -125,7 +130,7 @@ class NumberBuilder:
         self._rows += len(values)
         self._parts.append(_narrow(values))
 
-    def _numbers(self, column: Any) -> Any:
+    def _numbers(self, column: pa.Array) -> pa.Array:
         import pyarrow as pa
 
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -137,21 +142,21 @@ class NumberBuilder:
             problem = f"{self._name} is {column[bad].as_py()!r}, which is not a number."
             raise RowError(self._rows + bad, problem) from None
 
-    def finish(self) -> NDArray[Any]:
+    def finish(self) -> Array:
         """The whole column; the builder is empty afterwards."""
         parts, self._parts = self._parts, []
         return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     try:
-        float(value)
+        float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return False
     return True
 
 
-def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+def _narrow(values: Array) -> Array:
     if values.dtype.kind == "f":
         return values.astype(np.float64, copy=False)
     limits = np.iinfo(np.int32)

@@ -147,7 +147,7 @@ def _check_leaf(value: bool | int | float | str | None, foreign: bool) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                raise _Unfit("holds text that is not Unicode (half of a character)") from None
+                raise _Unfit("cannot hold half a character (a lone surrogate)") from None
     elif isinstance(value, float):
         if math.isinf(value) and not foreign:
             raise _Unfit("holds a number too large for any computer")

@@ -19,6 +19,7 @@ from likewise.io.limits import check_memory
 from likewise.io.regular import hole_bytes, open_regular
 from likewise.io.tables import listing
 
+Array = NDArray[Any]  # of whatever type the file says
 MAX_HEADER = 10_000
 MAGIC = b"\x93NUMPY"
 # All that NumPy and zipfile raise over damaged files: a header is parsed as Python's syntax.
@@ -38,18 +39,18 @@ _DAMAGE = (
 )
 
 
-def read_npy(path: Path) -> NDArray[Any]:
+def read_npy(path: Path) -> Array:
     """The array of a .npy file, mapped and not read: memory is used as it is looked at."""
     with array_errors(path):
         with open_regular(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise InputError(f"{path.name} is not an array that NumPy saved.")
         _check_holes(path)
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
 
-def read_npz(path: Path, names: list[str] | None = None) -> dict[str, NDArray[Any]]:
+def read_npz(path: Path, names: list[str] | None = None) -> dict[str, Array]:
     """The arrays of an .npz file by name, only ``names`` where given; sizes are checked first."""
     with array_errors(path), open_regular(path) as file, zipfile.ZipFile(file) as archive:
         members = {
@@ -99,7 +100,7 @@ def _check_holes(path: Path) -> None:
     )
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     version = npy_format.read_magic(file)
     if version == (1, 0):
         shape, _, dtype = npy_format.read_array_header_1_0(file, MAX_HEADER)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from likewise.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.csv import CSVStreamingReader
 
 _BATCH_ROWS = 1 << 20
 _BATCH_CELLS = 1 << 24
@@ -23,7 +27,7 @@ class Table(Protocol):
     path: Path
     columns: list[str]
 
-    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Record batches with the columns ``names``, those in ``text`` as (coded) text.
 
         To be used within `arrow_errors`.
@@ -37,7 +41,9 @@ class Table(Protocol):
 
 def _refuse_repeated(path: Path, columns: Sequence[str]) -> None:
     if repeated := [name for name, times in Counter(columns).items() if times > 1]:
-        raise InputError(f"{path.name} has several columns named {listing(repeated)}.")
+        raise InputError(
+            f"{path.name} has several columns named {listing(repeated)}; rename all but one."
+        )
 
 
 class ParquetTable:
@@ -63,7 +69,7 @@ class ParquetTable:
         """The size of the file, or of all parts together."""
         return sum(part.stat().st_size for part in self._parts)
 
-    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
         for part in self._parts:
@@ -72,7 +78,7 @@ class ParquetTable:
                 rows = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(names))))
                 yield from file.iter_batches(rows, columns=list(names))
 
-    def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+    def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """As `batches`: here the file itself says which columns are numbers."""
         return self.batches(names, text)
 
@@ -97,12 +103,12 @@ class CsvTable:
         else:
             self.columns = [f"column {k + 1}" for k in range(len(self.columns))]
 
-    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         yield from self._open(names, {name: pa.string() for name in text})
 
-    def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+    def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """As `batches`, but whole numbers at the beginning do not forbid fractions further down."""
         import pyarrow as pa
 
@@ -115,7 +121,7 @@ class CsvTable:
             reader = self._open(names, types | dict.fromkeys(whole, pa.float64()))
         yield from reader
 
-    def _open(self, names: Sequence[str], types: dict[str, Any]) -> Any:
+    def _open(self, names: Sequence[str], types: dict[str, pa.DataType]) -> CSVStreamingReader:
         from pyarrow import csv as arrow_csv
 
         return arrow_csv.open_csv(
@@ -148,16 +154,19 @@ class CsvTable:
 class RecordTable:
     """Rows already in memory (from JSON or SQLite), one mapping each."""
 
-    def __init__(self, path: Path, records: list[dict[str, Any]], row_name: str = "record") -> None:
+    def __init__(
+        self, path: Path, records: Sequence[Mapping[str, object]], row_name: str = "record"
+    ) -> None:
         self.path = path
         self.columns = list(dict.fromkeys(name for record in records for name in record))
         self._records = records
         self._row_name = row_name
 
-    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[Any]:
+    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         columns = {name: [record.get(name) for record in self._records] for name in names}
+        self._refuse_bytes(columns)
         as_text = {name: [_plain(v) for v in column] for name, column in columns.items()}
         arrays = {
             name: pa.array(as_text[name], pa.string())
@@ -166,6 +175,13 @@ class RecordTable:
             for name, column in columns.items()
         }
         yield pa.record_batch(arrays)
+
+    def _refuse_bytes(self, columns: dict[str, list[object]]) -> None:
+        for name, column in columns.items():
+            for row, value in enumerate(column):
+                if isinstance(value, bytes):
+                    place = f"{self.path.name}, {self.where(row)}"
+                    raise InputError(f"{place}: {name} holds bytes; it must be text or a number.")
 
     def where(self, row: int) -> str:
         return f"{self._row_name} {row}"
@@ -193,7 +209,7 @@ def require_columns(table: Table, names: Sequence[str], hint: str = "") -> None:
         )
 
 
-def _check_columns(part: Path, schema: Any, names: Sequence[str]) -> None:
+def _check_columns(part: Path, schema: pa.Schema, names: Sequence[str]) -> None:
     import pyarrow as pa
 
     if missing := [name for name in names if name not in schema.names]:
@@ -202,11 +218,11 @@ def _check_columns(part: Path, schema: Any, names: Sequence[str]) -> None:
         raise InputError(f"{part.name} holds lists or structures in {nested[0]}, not one value.")
 
 
-def _is_text(column: list[Any]) -> bool:
+def _is_text(column: list[object]) -> bool:
     return any(isinstance(value, str) for value in column)
 
 
-def _plain(value: Any) -> str | None:
+def _plain(value: object) -> str | None:
     return None if value is None else str(value)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Union
+from typing import Union
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from torch import Tensor
 
 from likewise.errors import InputError
+from likewise.io.npy import Array
 
-Items = Union[Tensor, NDArray[Any], "Selection"]
+Items = Union[Tensor, Array, "Selection"]
 
 
-def check_items(X: ArrayLike, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+def check_items(X: ArrayLike, shape: tuple[int, ...] | None = None) -> Array:
     """Items as an array: float features (N, d), or images (N, H, W) or (N, H, W, channels).
 
     uint8 stays uint8, other numbers become float32; memory maps stay where they are if they can.
@@ -35,7 +36,7 @@ def check_items(X: ArrayLike, shape: tuple[int, ...] | None = None) -> NDArray[A
     return array.astype(np.float32, copy=False)
 
 
-def _as_numbers(X: ArrayLike) -> NDArray[Any]:
+def _as_numbers(X: ArrayLike) -> Array:
     if issparse(X):
         raise InputError("sparse items are not supported; give X.toarray().")
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -73,7 +74,7 @@ def _check_shape(found: tuple[int, ...], fitted: tuple[int, ...] | None) -> None
     )
 
 
-def _check_finite(array: NDArray[Any]) -> None:
+def _check_finite(array: Array) -> None:
     step = max(1, 2**24 // max(1, array[0].size))
     for start in range(0, len(array), step):
         finite = np.abs(array[start : start + step]) <= np.finfo(np.float32).max
@@ -88,7 +89,7 @@ def _check_finite(array: NDArray[Any]) -> None:
             )
 
 
-def network_shape(items: NDArray[Any]) -> tuple[int, ...]:
+def network_shape(items: Array) -> tuple[int, ...]:
     """What a network sees of one item: (d,) features, or (channels, H, W)."""
     if items.ndim == 2:
         return (items.shape[1],)
@@ -99,14 +100,14 @@ def network_shape(items: NDArray[Any]) -> tuple[int, ...]:
 class Selection:
     """Some rows of an array that is too large to be copied: read from it when they are needed."""
 
-    def __init__(self, items: NDArray[Any], rows: NDArray[Any]) -> None:
+    def __init__(self, items: Array, rows: Array) -> None:
         self.items, self.rows = items, rows
         self.ndim, self.shape = items.ndim, (len(rows), *items.shape[1:])
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, part: slice) -> NDArray[Any]:
+    def __getitem__(self, part: slice) -> Array:
         return np.asarray(self.items[self.rows[part]])
 
     def every(self, start: int, step: int) -> Selection:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.errors import InputError
 from likewise.io.limits import text_array
-from likewise.io.npy import npz_names, read_npy, read_npz
+from likewise.io.npy import Array, npz_names, read_npy, read_npz
 from likewise.io.regular import open_regular
 from likewise.io.sniffing import file_kind
 from likewise.items.tables import ItemTable, check_ids
@@ -25,7 +24,7 @@ KNOWN = "a .npy or .npz array, a CSV or Parquet table of numbers, or a folder of
 class ItemFile:
     """Items as a file holds them."""
 
-    items: NDArray[Any]
+    items: Array
     """(N, ...) numbers: features, or images."""
     ids: NDArray[np.str_] | None = None
     """(N,) what the file calls them; None where it names none."""

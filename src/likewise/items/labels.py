@@ -87,7 +87,7 @@ class _LabelFile:
         if self._item is not None:
             self.ids = columns[self._item]
 
-    def positions(self, items: ItemFile) -> NDArray[Any]:
+    def positions(self, items: ItemFile) -> NDArray[np.integer[Any]]:
         """(n,) the positions of the named items."""
         if self.ids is None or self._item is None:
             raise InputError(f"{self.path.name} names no items.")
@@ -155,7 +155,7 @@ def _item_column(table: Table, label: str | None) -> str | None:
     return next((name for name in names if name.strip().lower() in _ID_NAMES), None)
 
 
-def _check_positions(path: Path, positions: NDArray[Any], n_items: int) -> None:
+def _check_positions(path: Path, positions: NDArray[np.integer[Any]], n_items: int) -> None:
     if len(positions) and (positions.min() < 0 or positions.max() >= n_items):
         wrong = positions[(positions < 0) | (positions >= n_items)][0]
         raise InputError(f"{path.name} names item {wrong}, but there are only {n_items} items.")

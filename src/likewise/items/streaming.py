@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -33,7 +33,11 @@ class Batch:
     items: Tensor
 
 
-class _Files(TorchDataset[Any]):
+# Pixels or what went wrong, the class, the position.
+_Row = tuple[NDArray[np.uint8] | _Fault, int, int]
+
+
+class _Files(TorchDataset[_Row]):
     """Item (epoch, i) is the i-th image; its crop and flip depend on (seed, epoch, i) alone."""
 
     def __init__(
@@ -42,7 +46,7 @@ class _Files(TorchDataset[Any]):
         self.paths, self.labels = paths, labels
         self.size, self.margin, self.seed = size, margin, seed
 
-    def __getitem__(self, key: tuple[int, int]) -> tuple[Any, int, int]:
+    def __getitem__(self, key: tuple[int, int]) -> _Row:
         epoch, i = key
         try:
             image = open_image(str(self.paths[i]))
@@ -79,11 +83,9 @@ class _Order(Sampler[tuple[int, int]]):
         return self.n_items if self.given is None else len(self.given)
 
 
-def _collate(
-    rows: Sequence[tuple[Any, int, int]],
-) -> tuple[list[Any], list[int], list[int], list[str]]:
-    good = [row for row in rows if not isinstance(row[0], _Fault)]
-    faults = [row[0].message for row in rows if isinstance(row[0], _Fault)]
+def _collate(rows: Sequence[_Row]) -> tuple[list[Tensor], list[int], list[int], list[str]]:
+    good = [(image, label, k) for image, label, k in rows if not isinstance(image, _Fault)]
+    faults = [image.message for image, _, _ in rows if isinstance(image, _Fault)]
     images = [torch.from_numpy(np.stack([row[0] for row in good]))] if good else []
     return images, [row[1] for row in good], [row[2] for row in good], faults
 
@@ -132,7 +134,7 @@ class ImageStream:
         self.on_error = on_error
         self.faults: list[str] = []
         self._order = _Order(len(self.paths), augment, seed)
-        self._loader: DataLoader[Any] = DataLoader(
+        self._loader: DataLoader[_Row] = DataLoader(
             _Files(self.paths, self.labels, size, margin, seed),
             batch_size=batch_size,
             sampler=self._order,

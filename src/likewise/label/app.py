@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import anyio
 from starlette.applications import Starlette
@@ -20,11 +18,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from likewise.errors import InputError
+from likewise.io.json import JsonObject, parse_json_object
 from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
 from likewise.label.items import Items, looks_of, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
 from likewise.label.session import LabellingSession
-from likewise.label.store import AnswerConflict, DatabaseLost, Store
+from likewise.label.statements import AnswerConflict
+from likewise.label.store import DatabaseLost, Store
 from likewise.label.suggesting import Suggester
 
 logger = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ class _Pages:
     async def _state(self, annotator: str) -> Response:
         return JSONResponse({**await self._labelling.state(annotator), "question": self._question})
 
-    async def _from_person(self, request: Request) -> tuple[str, dict[str, Any]]:
+    async def _from_person(self, request: Request) -> tuple[str, JsonObject]:
         """Who is speaking, by the session alone, and what they say."""
         annotator, body = _session_annotator(request), await _json_object(request)
         if annotator is None:
@@ -227,14 +227,11 @@ async def _stored(work: Awaitable[None]) -> None:
         raise Refusal(503, "the answer could not be stored; is the disk full?") from None
 
 
-async def _json_object(request: Request) -> dict[str, Any]:
+async def _json_object(request: Request) -> JsonObject:
     try:
-        body = json.loads(await request.body())
-    except (ValueError, RecursionError):
-        raise Refusal(400, "the request is not JSON.") from None
-    if not isinstance(body, dict):
-        raise Refusal(400, "the request must be a JSON object.")
-    return body
+        return parse_json_object(await request.body(), "the request")
+    except InputError:
+        raise Refusal(400, "the request must be a JSON object.") from None
 
 
 def _session_annotator(request: Request) -> str | None:

@@ -6,12 +6,11 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from likewise.errors import InputError
 from likewise.io.atomic import replacing
 from likewise.io.spreadsheets import write_csv
-from likewise.pairs.formats.label_database import read_judgements
+from likewise.pairs.formats.label_database import Answers, read_judgements
 
 
 def export_judgements(path: str | Path, out: str | Path) -> int:
@@ -50,7 +49,7 @@ def _check_folder(out: Path) -> None:
         raise InputError(f"there is no folder {out.parent} to write {out.name} to.")
 
 
-def _write_parquet(out: Path, columns: dict[str, list[Any]]) -> None:
+def _write_parquet(out: Path, columns: Answers) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from likewise.errors import InputError
+from likewise.pairs.formats.label_database import Answers
 
 if TYPE_CHECKING:
     from likewise.items.files import ItemFile
@@ -40,7 +41,7 @@ class ModelSuggester:
     command: Sequence[str] = (sys.executable, "-m", "likewise.label.refit")
     _child: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)
 
-    def __call__(self, judgements: dict[str, list[Any]]) -> list[tuple[str, str]]:
+    def __call__(self, judgements: Answers) -> list[tuple[str, str]]:
         """Pairs of item ids, the most telling first."""
         task = {
             "items": str(self.items),

@@ -14,9 +14,9 @@ import time
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from likewise.errors import InputError
+from likewise.io.json import Json, parse_json
 
 MAX_NAME = 64
 _NAME_PUNCTUATION = frozenset(" ._-'@+")
@@ -52,17 +52,17 @@ class Signer:
     def __init__(self, key: bytes, token: str | None) -> None:
         self._key = hmac.digest(key, f"likewise session {token or ''}".encode(), "sha256")
 
-    def sign(self, purpose: str, value: Any) -> str:
+    def sign(self, purpose: str, value: Json) -> str:
         """A text that carries a JSON value and proves that we wrote it for that purpose."""
         body = _base64(json.dumps(value).encode())
         return f"{body}.{self._mac(purpose, body)}"
 
-    def verify(self, purpose: str, text: str) -> Any | None:
+    def verify(self, purpose: str, text: str) -> Json:
         """The value of a signed text; None for anything that we did not write."""
         body, _, mac = text.rpartition(".")
         if not same_secret(mac, self._mac(purpose, body)):
             return None
-        return json.loads(base64.urlsafe_b64decode(body + "==="))
+        return parse_json(base64.urlsafe_b64decode(body + "==="), "a signed value")
 
     def _mac(self, purpose: str, body: str) -> str:
         message = f"{purpose}\n{body}".encode("utf-8", "replace")

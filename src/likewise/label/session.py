@@ -12,13 +12,14 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from likewise.errors import InputError
+from likewise.io.json import JsonObject
 from likewise.label.items import Items
 from likewise.label.pairing import Person, encode, next_pairs
 from likewise.label.security import Signer
-from likewise.label.store import ANSWERS, AnswerConflict, Store
+from likewise.label.statements import ANSWERS, AnswerConflict
+from likewise.label.store import Store
 from likewise.label.suggesting import BackgroundSuggestions, Suggester
 
 MAX_PEOPLE = 10_000
@@ -59,7 +60,7 @@ class LabellingSession:
         """The number of the item that goes by a key."""
         return self._by_key.get(key)
 
-    async def state(self, annotator: str) -> dict[str, Any]:
+    async def state(self, annotator: str) -> JsonObject:
         """What the page of that person shows now, as JSON values."""
         person = await self._person(annotator)
         codes = () if self._suggestions is None else self._suggestions.codes
@@ -80,9 +81,9 @@ class LabellingSession:
         if answer not in ANSWERS:
             raise InputError(f"an answer is one of {', '.join(ANSWERS)}.")
         asked = self._signer.verify("ticket", ticket)
-        if asked is None or asked[0] != annotator:
+        if not isinstance(asked, list) or asked[0] != annotator:
             raise InputError("that pair was not asked of you.")
-        left, right = self._by_key.get(asked[1]), self._by_key.get(asked[2])
+        left, right = self._by_key.get(str(asked[1])), self._by_key.get(str(asked[2]))
         if left is None or right is None:
             raise AnswerConflict("one of these items is no longer there.")
         person = await self._person(annotator)
@@ -144,18 +145,18 @@ class LabellingSession:
             return None
         return encode(self._index[left], self._index[right])
 
-    def _pair(self, annotator: str, left: int, right: int) -> dict[str, Any]:
+    def _pair(self, annotator: str, left: int, right: int) -> JsonObject:
         ticket = self._signer.sign("ticket", [annotator, self._keys[left], self._keys[right]])
         return {"ticket": ticket, "left": self._show(left), "right": self._show(right)}
 
-    def _show(self, index: int) -> dict[str, Any]:
-        shown: dict[str, Any] = {}
+    def _show(self, index: int) -> JsonObject:
+        shown: JsonObject = {}
         if self._show_names:
             shown["name"] = self._items.ids[index]
         if self._items.are_pictures:
             shown["picture"] = self._url(index)
         else:
-            shown["cells"] = self._items.cells(index)
+            shown["cells"] = [list(cell) for cell in self._items.cells(index)]
         return shown
 
     def _url(self, index: int) -> str:

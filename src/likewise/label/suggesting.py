@@ -12,14 +12,13 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from likewise.label.pairing import encode
-from likewise.pairs.formats.label_database import read_judgements
+from likewise.pairs.formats.label_database import Answers, read_judgements
 
 logger = logging.getLogger(__name__)
 
-Suggester = Callable[[dict[str, list[Any]]], Sequence[tuple[str, str]]]
+Suggester = Callable[[Answers], Sequence[tuple[str, str]]]
 
 FIRST_AT = 50  # answers before the first fit
 GROWTH = 1.2  # fit again when there are so many times as many

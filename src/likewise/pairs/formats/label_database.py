@@ -9,6 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from likewise.errors import InputError
+from likewise.io.sqlite_files import BoundedConnection, connect_read_only, fetch_all
 
 APPLICATION_ID = 0x4C494B45  # "LIKE", in SQLite's header: says whose file it is
 VERSION = 1
@@ -24,19 +25,21 @@ def read_judgements(path: str | Path) -> Answers:
     """
     connection = open_read_only(Path(path))
     try:
-        rows = connection.execute(
-            'SELECT "left", "right", same, annotator FROM judgements ORDER BY id'
-        ).fetchall()
+        query = 'SELECT "left", "right", same, annotator FROM judgements ORDER BY id'
+        rows = fetch_all(connection, query, Path(path))
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as judgements: it is damaged.") from error
     finally:
         connection.close()
-    for row in rows:
-        if not (isinstance(row[0], str) and isinstance(row[1], str) and isinstance(row[3], str)):
+    found: Answers = {name: [] for name in COLUMNS}
+    for left, right, same, annotator in rows:
+        if not (isinstance(left, str) and isinstance(right, str) and isinstance(annotator, str)):
             raise InputError(f"{path} holds an item or annotator that is not text; it is damaged.")
-        if row[2] not in (0, 1, None):
-            raise InputError(f"{path} holds the answer {row[2]!r}, which is none of 1, 0 and null.")
-    return {name: [row[k] for row in rows] for k, name in enumerate(COLUMNS)}
+        if not (same is None or (isinstance(same, int) and same in (0, 1))):
+            raise InputError(f"{path} holds the answer {same!r}, which is none of 1, 0 and null.")
+        for name, value in zip(COLUMNS, (left, right, same, annotator), strict=True):
+            found[name].append(value)
+    return found
 
 
 def is_judgements_database(path: str | Path) -> bool:
@@ -52,15 +55,12 @@ def is_judgements_database(path: str | Path) -> bool:
     )
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
+def open_read_only(path: Path) -> BoundedConnection:
     """A read-only connection to a database of ours; any other file is refused in a sentence."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; give the database that `likewise label` wrote.")
     try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA busy_timeout = 5000")
+        connection = connect_read_only(path)
         ours = connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         pages = connection.execute("PRAGMA page_count").fetchone()[0]

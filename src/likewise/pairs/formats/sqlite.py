@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
 from likewise.errors import InputError
+from likewise.io.sqlite_files import connect_read_only, fetch_all
 from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.label_database import is_judgements_database, read_judgements
@@ -28,7 +28,7 @@ def read_sqlite(path: Path, names: ColumnNames, items: Items, table: str | None)
 
 def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, object]]:
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+        with closing(connect_read_only(path)) as connection:
             tables = _tables(connection)
             chosen = table or _only_table(path, tables, names)
             if chosen not in tables:
@@ -36,8 +36,11 @@ def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, o
                     f"{path.name} has no table {chosen}; the tables there are {', '.join(tables)}."
                 )
             wanted = ", ".join(_quoted(column) for column in tables[chosen])
-            cursor = connection.execute(f"SELECT {wanted} FROM {_quoted(chosen)} ORDER BY rowid")
-            return [dict(zip(tables[chosen], row, strict=True)) for row in cursor]
+            query = f"SELECT {wanted} FROM {_quoted(chosen)}"
+            if _is_table(connection, chosen):  # a view has no order but its own
+                query += " ORDER BY rowid"
+            rows = fetch_all(connection, query, path)
+            return [dict(zip(tables[chosen], row, strict=True)) for row in rows]
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of a spoilt message
         reason = error if isinstance(error, sqlite3.Error) else "it is damaged"
         raise InputError(f"{path.name} cannot be read: {reason}.") from error
@@ -52,6 +55,11 @@ def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
         for (name,) in found.fetchall()
         if not str(name).startswith("sqlite_")
     }
+
+
+def _is_table(connection: sqlite3.Connection, name: str) -> bool:
+    kind = connection.execute("SELECT type FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+    return bool(kind == ("table",))
 
 
 def _only_table(path: Path, tables: dict[str, list[str]], names: ColumnNames) -> str:
