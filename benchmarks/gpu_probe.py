@@ -45,8 +45,7 @@ def compiled(case: bench.Case, device: torch.device) -> None:
     runs = []
     for _ in range(4):
         start = time.perf_counter()
-        run = bench.make_run(case, items, labels, device, capture=True)
-        run.model.forward = torch.compile(run.model.forward)
+        run = bench.make_run(case, items, labels, device, capture=True, compile=True)
         with run.on_stream():
             run.begin_epoch()
         torch.cuda.synchronize()

@@ -508,9 +508,23 @@ def test_ranks_within_a_class_are_exact_for_the_nearly_equal(n_classes):
     step = float(np.spacing(np.float32(0.5)))
     confidence = torch.tensor(1 - step * (rng.permutation(4000) + 1), dtype=torch.float32)
     assert len(confidence.unique()) == 4000
-    found = _rank_within(predicted, confidence, n_classes)
+    found = _rank_within(predicted, -confidence, n_classes)  # by doubt
     for c in range(n_classes):
         mine = np.flatnonzero(predicted.numpy() == c)
         surest_first = mine[np.argsort(-confidence[mine].double().numpy())]
         expected = (np.arange(len(mine)) + 0.5) / len(mine)
         np.testing.assert_allclose(found[surest_first], expected, rtol=1e-5)
+
+
+def test_counting_takes_the_surest_share_of_items_that_are_all_nearly_certain():
+    """The surest 3 % of each class agree, the others hardly do: T is counted among the former."""
+    generator = torch.Generator().manual_seed(0)
+    n_classes, each = 20, 400
+    truth = torch.arange(n_classes).repeat_interleave(each)
+    rank = torch.arange(each).repeat(n_classes)
+    logits = torch.zeros(len(truth), n_classes)
+    logits[torch.arange(len(truth)), truth] = 40 - rank * 0.05  # 1.0 in single precision, each
+    others = torch.randint(n_classes, (len(truth),), generator=generator)
+    perceived = torch.where(rank < 0.03 * each, truth, others)
+    found = count_transition(logits, one_hot_evidence(perceived, n_classes, torch.float32))
+    assert float(found.diagonal().mean()) > 0.9

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.training.augmentation import DRAWS, affine_maps, strong_view
-from likewise.training.batches import EpochPlan
+from likewise.pairs import Pairs
+from likewise.training.augmentation import DRAWS, _warped, affine_maps, strong_view
+from likewise.training.batches import STUDENT, TEACHER, Batches, EpochPlan
+from likewise.training.objectives.pairwise import CompletePairwise, PairwiseLoss
 from likewise.training.recipe import Recipe
 
 
@@ -77,3 +79,53 @@ def test_an_epoch_draws_them_from_seed_and_epoch() -> None:
     assert torch.equal(plan(1), plan(1))
     assert not torch.equal(plan(0), plan(1))
     assert EpochPlan.draw(Recipe(), 3, 0, shards, 5, 5).strong is None
+
+
+def reflected(position: float, size: int) -> float:
+    """Back into an image of that size, whose edges lie half a pixel outside of its last pixels."""
+    span = position + 0.5
+    span = abs(span) % (2 * size)
+    return min(max(min(span, 2 * size - span) - 0.5, 0.0), size - 1.0)
+
+
+def slowly_warped(image: np.ndarray, by: torch.Tensor) -> np.ndarray:
+    """(H, W) pixel by pixel: where the affine map takes it from, the four pixels around there."""
+    size = len(image)
+    matrix = affine_maps(by[None])[0].numpy()
+    found = np.empty(image.shape)
+    for row in range(size):
+        for column in range(size):
+            here = np.array([(2 * column + 1) / size - 1, (2 * row + 1) / size - 1, 1.0])
+            along, down = ((matrix @ here + 1) * size - 1) / 2
+            x, y = reflected(along, size), reflected(down, size)
+            left, top = min(int(x), size - 2), min(int(y), size - 2)
+            a, b = x - left, y - top
+            upper = (1 - a) * image[top, left] + a * image[top, left + 1]
+            lower = (1 - a) * image[top + 1, left] + a * image[top + 1, left + 1]
+            found[row, column] = (1 - b) * upper + b * lower
+    return found
+
+
+def test_the_warp_is_the_slow_one() -> None:
+    x, by = images(n=3, channels=1).float(), 0.9 * draws(3)
+    found = _warped(x.permute(0, 3, 1, 2), by)[:, 0]
+    for image, row, expected in zip(found, by, x[..., 0]):
+        np.testing.assert_allclose(image, slowly_warped(expected.numpy(), row), atol=0.05)
+
+
+def test_only_what_learns_sees_strong_views() -> None:
+    x, pairs = images(n=20), Pairs.from_labels(np.arange(20) % 2)
+    cpu = torch.device("cpu")
+    objective = CompletePairwise(PairwiseLoss("mcl"), pairs, pairs, cpu)
+    views = {}
+    for strength in (0.0, 0.8):
+        recipe = Recipe(batch_size=5, shift=1, flip=True, augment_strength=strength)
+        batches = Batches(x, objective, recipe, seed=0, device=cpu, process_group=None, shards=1)
+        batches.begin_epoch(recipe, 0)
+        index = objective.items_of(batches.rows())
+        views[strength] = [batches.take(index, view).float() for view in (STUDENT, TEACHER)]
+        plain = torch.cat(list(batches.sample(20, 5)))
+        assert torch.equal(plain, x)
+    assert torch.equal(views[0.0][TEACHER], views[0.8][TEACHER])
+    assert not torch.allclose(views[0.0][STUDENT], views[0.8][STUDENT], atol=1.0)
+    assert not torch.allclose(views[0.8][STUDENT], views[0.8][TEACHER], atol=1.0)

@@ -303,9 +303,8 @@ def test_em_goes_on_from_its_journal(tmp_path: Path, lives: int) -> None:
     resumed = fit_joint(
         items, pairs, 4, random_state=0, options=options, replay_cache=ReplayCache(checkpoints)
     )
-    for name, tensor in whole.module.state_dict().items():
-        assert torch.equal(resumed.module.state_dict()[name], tensor)
-    assert np.array_equal(resumed.posterior, whole.posterior)
+    for name in ("posterior", "judged", "classes", "transition"):
+        assert np.array_equal(getattr(resumed, name), getattr(whole, name))
     assert resumed.choice == whole.choice
 
 

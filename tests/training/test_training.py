@@ -444,7 +444,7 @@ def test_t_found_on_the_way_is_close_to_the_true_one():
         ({"ema_decay": 1.0}, "ema_decay must lie in 0 to 1"),
         ({"warmup": 1.0}, "warmup must lie in 0 to 1"),
         ({"mean_teacher_from": 0.5}, "a mean teacher needs averaged weights"),
-        ({"learning_rate": 1.0}, "a recipe has no learning_rate; it has balance"),
+        ({"learning_rate": 1.0}, "a recipe has no learning_rate; it has augment_strength, balance"),
     ],
 )
 def test_recipes_that_cannot_work(changes, message):

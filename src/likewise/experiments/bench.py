@@ -100,7 +100,13 @@ def append_run(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def make_run(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], device: torch.device, **options: Any
+    case: Case,
+    items: NDArray[Any],
+    labels: NDArray[Any],
+    device: torch.device,
+    *,
+    capture: bool | None = None,
+    compile: bool = False,
 ) -> TrainingRun:
     """A run of MNS as `fit` would make it."""
     channels = case.shape[2] if len(case.shape) == 3 else 1
@@ -113,10 +119,10 @@ def make_run(
         Pairs.from_labels(labels[:held]),
         device,
     )
-    recipe = PAPER[case.network].with_(epochs=10_000)
+    recipe = PAPER[case.network].with_(epochs=10_000, compile=compile)
     model = Model(InputLayer.fit(items), network)
     return TrainingRun(
-        model, items[held:], items[:held], objective, recipe, device=device, **options
+        model, items[held:], items[:held], objective, recipe, device=device, capture=capture
     )
 
 

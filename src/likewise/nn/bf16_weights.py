@@ -10,7 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx, once_differentiable
-from torch.func import functional_call
+
+from likewise.nn.compiled import call_with, compiled
 
 # The layers whose weights autocast rounds. What other layers hold stays as it is.
 _ROUNDED = (nn.Linear, nn.modules.conv._ConvNd)
@@ -22,11 +23,15 @@ def takes_other_weights(model: nn.Module) -> bool:
 
 
 class Bf16Weights(nn.Module):
-    """The same model, computing with bfloat16 copies of its weights; to be called in autocast."""
+    """The same model, computing with bfloat16 copies of its weights; to be called in autocast.
 
-    def __init__(self, model: nn.Module) -> None:
+    With ``compile`` its forward pass is compiled (`likewise.nn.compiled`).
+    """
+
+    def __init__(self, model: nn.Module, compile: bool = False) -> None:
         super().__init__()
         self.model = model
+        self._call = compiled(call_with) if compile else call_with
         weights = {
             id(weight)
             for layer in model.modules()
@@ -39,9 +44,7 @@ class Bf16Weights(nn.Module):
         parameters = dict(self.model.named_parameters())
         rounded = _Rounded.apply(*(parameters[name] for name in self._names))  # type: ignore[no-untyped-call]
         weights = dict(zip(self._names, rounded))
-        # A weight that another layer shares is rounded there by autocast itself.
-        output: Tensor = functional_call(self.model, weights, (x,), tie_weights=False)
-        return output
+        return self._call(self.model, weights, x)
 
 
 class _Rounded(torch.autograd.Function):

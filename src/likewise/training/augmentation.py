@@ -8,15 +8,26 @@ flip).
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from likewise.nn.compiled import compiled
 
 DRAWS = 11  # numbers that one image takes
 # At strength 1: radians, share of the size, of the spread of colours, of the side cut out.
 TURN, ZOOM, SHEAR, MOVE = 0.5, 0.25, 0.25, 0.15
 CONTRAST, LIGHT, COLOUR = 0.5, 0.5, 0.8
 CUT = 0.4
+
+
+def strong_views(strength: float, compile: bool) -> Callable[[Tensor, Tensor], Tensor]:
+    """`strong_view` at a strength, compiled where asked: many small operations become few."""
+    view = functools.partial(strong_view, strength=strength)
+    return compiled(view) if compile else view
 
 
 def strong_view(images: Tensor, draws: Tensor, strength: float) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from likewise.errors import TrainingError
 from likewise.items import Items
-from likewise.training.augmentation import DRAWS, strong_view
+from likewise.training.augmentation import DRAWS, strong_views
 from likewise.training.distributed import ProcessGroup
 from likewise.training.objectives.pairwise import Objective
 from likewise.training.recipe import Recipe
@@ -158,7 +158,7 @@ class Batches:
         self.steps_per_epoch = steps_of(self._row_shards, self.size)
         self.total_steps = self.steps_per_epoch * recipe.epochs
         self.counter = StepCounter(device)
-        self._strength = recipe.augment_strength
+        self._strong_view = strong_views(recipe.augment_strength, recipe.compile)
         self._plan: EpochPlan | None = None
         self._forwards: int | None = None  # images whose moves a step's plan holds
 
@@ -210,7 +210,7 @@ class Batches:
             if self.process_group is not None:
                 strong = self.process_group.block(strong)
             strong = strong[torch.arange(len(x), device=self.device) % len(strong)]
-            x = strong_view(x, strong, self._strength)
+            x = self._strong_view(x, strong)
         return x
 
     def features(self) -> Tensor | None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.nn.bf16_weights import Bf16Weights, takes_other_weights
+from likewise.nn.compiled import CompiledModel
 from likewise.nn.model import without_tta
 from likewise.training.batches import STUDENT, TEACHER, Batches
 from likewise.training.objectives.forward_corrected import ForwardCorrected, soft_cross_entropy
@@ -31,6 +32,7 @@ class StepLoss:
         batches: Batches,
     ) -> None:
         self.objective, self.recipe, self.batches = objective, recipe, batches
+        self._compile = recipe.compile
         self._half = batches.device.type == "cuda" and batches.source.holds_images
         self._student = self._for_steps(model)
         self._mean_teacher = None if ema is None else self._for_steps(without_tta(ema))
@@ -107,7 +109,11 @@ class StepLoss:
 
     def _for_steps(self, model: nn.Module) -> nn.Module:
         """The model as a step forwards it."""
-        return Bf16Weights(model) if self._half and takes_other_weights(model) else model
+        if not takes_other_weights(model):
+            return model
+        if self._half:
+            return Bf16Weights(model, self._compile)
+        return CompiledModel(model) if self._compile else model
 
 
 def _partners(tensor: Tensor, shards: int) -> Tensor:

@@ -92,11 +92,10 @@ class PairwiseLoss:
             f = self._perceived(p)
             if self.kind == "kcl":
                 return self._balanced(functional.kcl_loss(f, same), p)
-            if self.rates == (1.0, 0.0):
+            if self._noiseless:
                 return self._balanced(functional.mcl_loss(f, same, self_pairs=self.self_pairs), p)
             weight = None if self.self_pairs else 1 - torch.eye(len(f), device=f.device)
-            given = torch.where(same, f @ f.T, f @ functional.unequal(f).T)
-            return self._balanced(functional.answer_cost(self._through(given, same), weight), p)
+            return self._balanced(self._through_rates(f @ f.T, same, weight), p)
 
     def listed(
         self, logits: Tensor, left: Tensor, right: Tensor, same: Tensor, weight: Tensor | None
@@ -107,18 +106,23 @@ class PairwiseLoss:
             if self.kind == "kcl":
                 cost = functional.kcl_loss_pairs(f[left], f[right], same, weight)
                 return self._balanced(cost, p)
+            if not self._noiseless:
+                similarity = cpu_kernels.similarities(f, left, right)
+                return self._balanced(self._through_rates(similarity, same, weight), p)
             # An answer needs one of two probabilities: those of "different" stand below.
             table = torch.cat([f, functional.unequal(f)])  # (2n, C)
             asked = torch.where(same, right, right + len(f))
             given = cpu_kernels.similarities(table, left, asked)
-            return self._balanced(functional.answer_cost(self._through(given, same), weight), p)
+            return self._balanced(functional.answer_cost(given, weight), p)
 
-    def _through(self, given: Tensor, same: Tensor) -> Tensor:
-        """Probabilities of answers, from those that items are of one class, or of two."""
+    @property
+    def _noiseless(self) -> bool:
+        return self.rates == (1.0, 0.0)
+
+    def _through_rates(self, similarity: Tensor, same: Tensor, weight: Tensor | None) -> Tensor:
+        """The cost where single answers are noisy: no answer is so unlikely that it rounds to 0."""
         a, b = self.rates
-        if (a, b) == (1.0, 0.0):
-            return given
-        return torch.where(same, b, 1 - a) + (a - b) * given
+        return functional.similarity_cross_entropy(b + (a - b) * similarity, same, weight)
 
     def _perceived(self, p: Tensor) -> Tensor:
         return p if self.transition is None else functional.perceived(p, self.transition)
