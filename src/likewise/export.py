@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -107,6 +108,16 @@ def export_tables(
     return folder
 
 
+def probability_columns(classes: NDArray[Any]) -> list[str]:
+    """(C,) a column of its own for each class, also where two have one name."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in map(str, classes.tolist()):
+        seen[name] += 1
+        found.append(f"p({name})" if seen[name] == 1 else f"p({name}, {seen[name]})")
+    return found
+
+
 def as_classifier(source: str | Path | SimilarityClassifier) -> SimilarityClassifier:
     """A fitted classifier, or the one saved in a model folder or a run folder."""
     if not isinstance(source, str | Path):
@@ -193,7 +204,7 @@ def _tables(
             "probability": p[np.arange(len(p)), best],
         },
     )
-    columns = {f"p({name})": p[:, k] for k, name in enumerate(classifier.classes_)}
+    columns = dict(zip(probability_columns(classifier.classes_), p.T, strict=True))
     yield "posterior", {"item": names, **columns}
     embedding = classifier.transform(items)
     yield "embedding", {"item": names, **{f"e{k}": e for k, e in enumerate(embedding.T)}}

@@ -58,6 +58,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Say the class of each item."""
+    from likewise.export import probability_columns
     from likewise.io.spreadsheets import write_csv
 
     classifier, data = _open(model, items, id_column, image_size)
@@ -69,8 +70,8 @@ def predict(
         "probability": posterior.max(axis=1).round(6).tolist(),
     }
     if probabilities:
-        for k, label in enumerate(classifier.classes_.tolist()):
-            columns[f"p({label})"] = posterior[:, k].round(6).tolist()
+        for name, p in zip(probability_columns(classifier.classes_), posterior.T, strict=True):
+            columns[name] = p.round(6).tolist()
     if out is not None:
         write_csv(out, columns)
     result = {"items": len(data), "out": None if out is None else str(out)}
