@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from likewise.errors import InputError
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.items import check_items
 from likewise.items.schema import ItemSchema, column_names
 from likewise.methods import dispatch
@@ -82,7 +84,7 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         transition: ArrayLike | str | None = "estimate",
         noise: str = "auto",
         network: str | nn.Module | None = None,
-        recipe: Recipe | dict[str, Any] | None = None,
+        recipe: Recipe | Record | None = None,
         anchors: str | float = "counts",
         held_out: float = 0.1,
         device: str = "auto",
@@ -148,9 +150,7 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         self.result_ = replace(fitted, warnings=warnings)
         return self
 
-    def _problem(
-        self, items: NDArray[Any], pairs: Pairs, n_classes: int, device: torch.device
-    ) -> Problem:
+    def _problem(self, items: Array, pairs: Pairs, n_classes: int, device: torch.device) -> Problem:
         return Problem(
             items,
             pairs,
@@ -194,7 +194,7 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of a fit before
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """(N,) class of each item: a number, or its name after `name_classes`."""
         predicted = self._logits(X).argmax(axis=1)
         return np.asarray(self.classes_[predicted])
@@ -257,7 +257,7 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         check_is_fitted(self)
         return logits_of(self.model_, self.check_items(X), torch.device("cpu")).numpy()
 
-    def check_items(self, X: ArrayLike, columns: Sequence[str] | None = None) -> NDArray[Any]:
+    def check_items(self, X: ArrayLike, columns: Sequence[str] | None = None) -> Array:
         """Items as those of the fit were: columns put in their order by name, where they have
         names (``columns``, or those of a data frame); others, and other scales, are refused."""
         schema: ItemSchema | None = self.item_schema_
@@ -288,7 +288,7 @@ def load(folder: str | Path, network: nn.Module | None = None) -> SimilarityClas
             f"{Path(folder) / 'model.json'} gives a parameter {unknown[0]!r} that no classifier "
             "has."
         )
-    parameters: dict[str, Any] = {**saved.parameters, "network": network or saved.network}
+    parameters: Record = {**saved.parameters, "network": network or saved.network}
     classifier = SimilarityClassifier(**parameters)
     classifier._take(saved)
     return classifier

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.io.npy import Array
 from likewise.pairs import Pairs, as_pairs
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ class Suspects:
     """A table of judgements, the most probably wrong first; arrays of equal length."""
 
     judgement: NDArray[np.int64]
-    left: NDArray[Any]
-    right: NDArray[Any]
+    left: Array
+    right: Array
     same: NDArray[np.bool_]
     probability_wrong: NDArray[np.float64]
     annotator: NDArray[np.str_] | None = None

@@ -27,6 +27,7 @@ from likewise.methods.registry import METHODS
 from likewise.noise.registry import noise_names
 
 if TYPE_CHECKING:
+    from likewise.io.json import Record
     from likewise.runs import Run
 
 
@@ -141,7 +142,7 @@ def _transition(text: str) -> Any:
     return read_matrix(text)
 
 
-def _recipe(**changes: Any) -> dict[str, Any] | None:
+def _recipe(**changes: Any) -> Record | None:
     """What the person wants changed about the usual recipe; None for nothing."""
     return {name: value for name, value in changes.items() if value is not None} or None
 

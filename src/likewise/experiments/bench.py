@@ -25,6 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import functional
 from likewise.io.atomic import write_json
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network
 from likewise.noise import symmetric
@@ -56,7 +58,7 @@ CASES = (
 WORKERS = (0, 8, 14)
 
 
-def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[dict[str, Any]]:
+def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[Record]:
     """A row for each network: images a second, ratios, and the share of both ceilings."""
     device = torch.device("cuda")
     flops_ceiling, bytes_ceiling = matrix_rate(device), copy_bandwidth(device)
@@ -92,7 +94,7 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[di
     return rows
 
 
-def append_run(path: Path, rows: list[dict[str, Any]]) -> None:
+def append_run(path: Path, rows: list[Record]) -> None:
     """Add a run, with its date and versions, to those that a JSON file holds."""
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     date = datetime.now(UTC).isoformat(timespec="seconds")
@@ -100,7 +102,7 @@ def append_run(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def make_run(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], device: torch.device, **options: Any
+    case: Case, items: Array, labels: Array, device: torch.device, **options: Any
 ) -> TrainingRun:
     """A run of MNS as `fit` would make it."""
     channels = case.shape[2] if len(case.shape) == 3 else 1
@@ -121,7 +123,7 @@ def make_run(
 
 
 def lanes_rate(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], lanes: int, seconds: float,
+    case: Case, items: Array, labels: Array, lanes: int, seconds: float,
     device: torch.device,
 ) -> float:  # fmt: skip
     """Images a second of all lanes together."""
@@ -151,7 +153,7 @@ def rate_of(runs: list[TrainingRun], seconds: float) -> float:
 class _Images(Dataset[tuple[Tensor, int]]):
     """Images one by one with crop and flip, as a plain loop has them."""
 
-    def __init__(self, items: NDArray[Any], labels: NDArray[Any], recipe: Recipe) -> None:
+    def __init__(self, items: Array, labels: Array, recipe: Recipe) -> None:
         self.items, self.labels, self.recipe = torch.from_numpy(items), labels, recipe
 
     def __len__(self) -> int:
@@ -171,7 +173,7 @@ class _Images(Dataset[tuple[Tensor, int]]):
 
 
 def plain_rate(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], workers: int, seconds: float,
+    case: Case, items: Array, labels: Array, workers: int, seconds: float,
     device: torch.device,
 ) -> float:  # fmt: skip
     """Images a second of the loop that everybody writes first: DataLoader, forward, loss, step."""
@@ -228,9 +230,7 @@ def _flat(values: Any) -> list[Tensor]:
     return found
 
 
-def step_cost(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], device: torch.device
-) -> tuple[float, float]:
+def step_cost(case: Case, items: Array, labels: Array, device: torch.device) -> tuple[float, float]:
     """(floating-point operations, bytes read and written by its operations) of one step."""
     run = make_run(case, items, labels, device, capture=False)
     run.begin_epoch()

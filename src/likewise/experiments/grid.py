@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from likewise.experiments.programs import Outcome, chain_program
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import Result, load_result, save_result
 from likewise.io.atomic import replacing
+from likewise.io.json import Record
 from likewise.io.provenance import provenance
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.scheduler import Program, interleave, named, run_program
@@ -34,7 +34,7 @@ Chain = list[Cell]
 Report = Callable[[Result], None]
 
 
-def cell_settings(settings: TableSettings, cell: Cell) -> dict[str, Any]:
+def cell_settings(settings: TableSettings, cell: Cell) -> Record:
     """What decides a cell's result besides its name; stored with it and compared on resuming."""
     return {
         "recipe": settings.recipe(cell.method).to_dict(),

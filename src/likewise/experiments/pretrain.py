@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.datasets import Dataset
 from likewise.errors import InputError
 from likewise.io.atomic import replacing
+from likewise.io.npy import Array
 from likewise.items import network_shape
 from likewise.nn.model import InputLayer
 from likewise.nn.networks import build_network, embed, last_linear
@@ -37,7 +36,7 @@ class Contrast:
 
 
 def pretrain(
-    items: NDArray[Any], network: str, device: torch.device, contrast: Contrast, seed: int = 0
+    items: Array, network: str, device: torch.device, contrast: Contrast, seed: int = 0
 ) -> dict[str, Tensor]:
     """Weights of a network (all but its last layer) from images (N, H, W[, channels]) alone."""
     if items.ndim < 3:

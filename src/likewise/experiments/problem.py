@@ -18,6 +18,8 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.pretrain import load_body
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.streamed import StreamedProblem
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.items import network_shape
 from likewise.items.lazy import LazyImages
 from likewise.methods.problem import Problem
@@ -60,7 +62,7 @@ class TrialProblem(Problem):
         recipe: Recipe,
         model: nn.Module | None = None,
         start: int = 0,
-        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        split: tuple[Array, Array] | None = None,
     ) -> TrainingRun:
         own = self.shared.train, self.shared.held
         train, held = own if split is None else (self.take(split[0]), self.take(split[1]))
@@ -144,17 +146,17 @@ class Problems:
 
     def _located(self, base: Problem) -> Problem:
         """The same problem with its items where they are trained on."""
-        fields: dict[str, Any] = {f.name: getattr(base, f.name) for f in dataclasses.fields(base)}
+        fields: Record = {f.name: getattr(base, f.name) for f in dataclasses.fields(base)}
         fields["device"] = self.device
         if self.dataset.is_listed:
-            streaming: dict[str, Any] = {
+            streaming: Record = {
                 "pretrained": self.settings.pretrained,
                 "workers": self.settings.workers,
             }
             return StreamedProblem(**fields, **streaming)
         return TrialProblem(**fields, shared=self._on_device(base))
 
-    def _readable(self, items: NDArray[Any]) -> Any:
+    def _readable(self, items: Array) -> Any:
         if not self.dataset.is_listed:
             return items
         return LazyImages(items, self.settings.image_size or 224)
@@ -181,7 +183,7 @@ class Problems:
         return self._shared[trial]
 
 
-def class_of_id(ids: NDArray[np.int32], z: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+def class_of_id(ids: NDArray[np.int32], z: Array, n_classes: int) -> NDArray[np.int64]:
     """(C,) the perceived class behind each id; ids that no item has take the classes left over."""
     present, first = np.unique(ids[ids >= 0], return_index=True)
     named = np.full(n_classes, -1, np.int64)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
+from likewise.io.json import Record
 from likewise.methods import registry
 from likewise.training.recipe import Recipe, default_recipe
 
@@ -64,9 +65,9 @@ class TableSettings:
     training: Recipe = field(default_factory=Recipe)  # kcl, mcl, mns
     joint: Recipe = field(default_factory=Recipe)
     # Changes for one method alone, as {"mns_true": {"epochs": 12}}: it goes on from MCL.
-    own: dict[str, dict[str, Any]] = field(default_factory=dict)
-    contrast: dict[str, Any] = field(default_factory=dict)  # of pretrained = "self"
-    quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
+    own: dict[str, Record] = field(default_factory=dict)
+    contrast: Record = field(default_factory=dict)  # of pretrained = "self"
+    quick: Record = field(default_factory=dict)  # overrides for --quick
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, str) or not re.fullmatch(r"[\w-]{1,80}", self.table):
@@ -157,13 +158,11 @@ def load_settings(table: str | Path) -> TableSettings:
     return _build(raw, path)
 
 
-def _build(values: dict[str, Any], path: Path) -> TableSettings:
+def _build(values: Record, path: Path) -> TableSettings:
     known = {f.name for f in dataclasses.fields(TableSettings)}
     if unknown := sorted(set(values) - known):
         raise InputError(f"{path}: unknown setting {unknown[0]!r}; known are {sorted(known)}.")
-    frozen: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
-    }
+    frozen: Record = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
     try:
         return TableSettings(**frozen)
     except TypeError as error:

@@ -6,13 +6,15 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from likewise.errors import InputError
 from likewise.io.regular import open_regular
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
+# The same where each value is looked at by who uses it, as a file of ours promises it.
+Record: TypeAlias = "dict[str, Any]"
 
 MAX_BYTES = 256 * 2**20
 MAX_DEPTH = 60  # whatever walks through a value by calling itself must come back

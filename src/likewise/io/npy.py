@@ -19,6 +19,7 @@ from likewise.io.limits import check_memory
 from likewise.io.regular import hole_bytes, open_regular
 from likewise.io.tables import listing
 
+Array = NDArray[Any]  # numbers, names or answers of any type
 MAX_HEADER = 10_000
 MAGIC = b"\x93NUMPY"
 # All that NumPy and zipfile raise over damaged files: a header is parsed as Python's syntax.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from likewise.io.npy import Array
 from likewise.methods.result import Columns, FitResult, FloatMatrix, Row
 from likewise.noise.channels import Channel
 
@@ -22,7 +23,7 @@ class Learned:
     """
 
     result_: FitResult
-    classes_: NDArray[Any]
+    classes_: Array
     model_: nn.Module
     transition_: FloatMatrix | None
     channel_: Channel | None
@@ -44,7 +45,7 @@ class Learned:
         return getattr(result, field)
 
     @property
-    def labels_(self) -> NDArray[Any] | None:
+    def labels_(self) -> Array | None:
         """(N,) the fitted items' classes *given their judgements*; None where none are known."""
         labels = self.result_.labels
         if labels is None and self.result_.posterior is not None:

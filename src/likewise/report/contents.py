@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
+from likewise.io.json import Record
 from likewise.metrics import best_matching, confusion
 from likewise.runs import Run
 from likewise.runs.files import read_json
@@ -46,14 +47,14 @@ class Contents:
     """
 
     name: str
-    config: dict[str, Any]
-    metrics: dict[str, Any]
-    history: list[dict[str, Any]]
-    judgements: dict[str, Any]
-    calibration: dict[str, Any]
+    config: Record
+    metrics: Record
+    history: list[Record]
+    judgements: Record
+    calibration: Record
     suspects: Columns
     annotators: Columns | None
-    channel: dict[str, Any] | None
+    channel: Record | None
     transition: NDArray[np.float64] | None
     class_names: list[str]
     kept: NDArray[np.int64]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from likewise.io.json import Record
 from likewise.report.contents import Columns
 
 MAX_POINTS = 400
@@ -74,7 +75,7 @@ class LineChart:
     chosen_text: str
 
 
-def learning_curves(history: list[dict[str, Any]], best_epoch: int | None) -> list[LineChart]:
+def learning_curves(history: list[Record], best_epoch: int | None) -> list[LineChart]:
     """A chart for each quantity of each stage; the last stage is the one whose epoch was chosen."""
     stages = [list(rows) for _, rows in groupby(history, key=lambda row: row.get("method"))]
     charts = []
@@ -171,7 +172,7 @@ class Calibration:
     corner: tuple[float, float, float, float]  # the diagonal's ends
 
 
-def calibration_chart(calibration: dict[str, Any]) -> Calibration | None:
+def calibration_chart(calibration: Record) -> Calibration | None:
     """The reliability diagram; None where no judgement could be looked at."""
     bins = calibration.get("bins") or {}
     if not bins.get("judgements"):
@@ -252,7 +253,7 @@ def thin(
     return [p for k, p in enumerate(points) if k % step == 0 or k == last or p[0] == keep]
 
 
-def _curves(rows: list[dict[str, Any]]) -> list[str]:
+def _curves(rows: list[Record]) -> list[str]:
     names = dict.fromkeys(name for row in rows for name in row)
     return [
         name

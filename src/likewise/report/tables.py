@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.io.json import Record
 from likewise.report.colours import class_colours, heat_level
 from likewise.report.contents import Columns, Confusion, Contents, shorten
 
@@ -35,7 +36,7 @@ class Matrix:
     row_names: list[str]
     column_names: list[str]
     rows: list[list[Cell]]
-    packed: dict[str, Any] | None
+    packed: Record | None
     top: list[tuple[str, str, str]]  # the largest cells off the diagonal: row, column, share
 
 

@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.active.suspects import suspects
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
 from likewise.pairs.sampling import random_pairs
@@ -55,12 +57,12 @@ class Evidence:
     thumbnails: NDArray[np.uint8] | None
     thumbnail_of: NDArray[np.int64]
     suspects: dict[str, list[Any]]
-    calibration: dict[str, Any]
+    calibration: Record
 
 
 def collect(
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     pairs: Pairs,
     rng: np.random.Generator,
 ) -> Evidence:
@@ -93,7 +95,7 @@ def sample(pairs: Pairs, rng: np.random.Generator) -> Pairs:
 
 
 def worst_judgements(
-    classifier: SimilarityClassifier, items: NDArray[Any], pairs: Pairs
+    classifier: SimilarityClassifier, items: Array, pairs: Pairs
 ) -> dict[str, list[Any]]:
     """Columns of the judgements most probably wrong, worst first, and how many were looked at."""
     return suspects(classifier, items, pairs, limit=MAX_SUSPECTS).to_dict()
@@ -101,11 +103,11 @@ def worst_judgements(
 
 def calibration(
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     posterior: NDArray[np.float32],
     pairs: Pairs,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> Record:
     """How often "same" was said where it was predicted with probability p, in bins of p.
 
     On the judgements among the items that the fit held out, where it kept these from training and
@@ -157,7 +159,7 @@ def said_same(
     return chance.clip(0, 1)
 
 
-def thumbnails(items: NDArray[Any], shown: NDArray[np.int64]) -> NDArray[np.uint8] | None:
+def thumbnails(items: Array, shown: NDArray[np.int64]) -> NDArray[np.uint8] | None:
     """(k, h, w[, 3]) small pictures of the items at ``shown``; None where items are features."""
     if items.ndim == 2:
         return None
@@ -178,9 +180,7 @@ def _kept(n_items: int, n_classes: int, rng: np.random.Generator) -> NDArray[np.
     return np.sort(rng.choice(n_items, most, replace=False))
 
 
-def _held_out(
-    classifier: SimilarityClassifier, items: NDArray[Any], pairs: Pairs
-) -> tuple[NDArray[Any], Pairs]:
+def _held_out(classifier: SimilarityClassifier, items: Array, pairs: Pairs) -> tuple[Array, Pairs]:
     """The items that the fit set aside, and the judgements among them."""
     seed = 0 if classifier.random_state is None else int(classifier.random_state)
     n_classes = len(classifier.classes_)

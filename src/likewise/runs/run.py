@@ -24,7 +24,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
 from likewise.io.atomic import new_folder, write_json, write_text
-from likewise.io.json import plain
+from likewise.io.json import Record, plain
+from likewise.io.npy import Array
 from likewise.io.provenance import versions
 from likewise.runs.files import history_text, read_arrays, read_history, read_json
 
@@ -75,18 +76,18 @@ class Run:
         return run
 
     @cached_property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Record:
         return read_json(self.folder / "config.json")
 
     @cached_property
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Record:
         found = read_json(self.folder / "metrics.json")
         if missing := [name for name in ("method", "choice", "warnings") if name not in found]:
             raise InputError(f"{self.folder / 'metrics.json'} lacks {missing[0]!r}.")
         return found
 
     @cached_property
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[Record]:
         return read_history(self.folder / "history.csv")
 
     @property
@@ -95,11 +96,11 @@ class Run:
         return self.folder / "model"
 
     @property
-    def judgements(self) -> dict[str, Any]:
+    def judgements(self) -> Record:
         return self._table("judgements")
 
     @property
-    def calibration(self) -> dict[str, Any]:
+    def calibration(self) -> Record:
         return self._table("calibration")
 
     @property
@@ -111,7 +112,7 @@ class Run:
         return self._report.get("annotators")
 
     @property
-    def channel(self) -> dict[str, Any] | None:
+    def channel(self) -> Record | None:
         return self._report.get("channel")
 
     @property
@@ -143,30 +144,30 @@ class Run:
         return self._arrays["thumbnail_of"]
 
     @cached_property
-    def _report(self) -> dict[str, Any]:
+    def _report(self) -> Record:
         return read_json(self.folder / "report.json")
 
-    def _table(self, name: str) -> dict[str, Any]:
+    def _table(self, name: str) -> Record:
         found = self._report.get(name)
         if not isinstance(found, dict):
             raise InputError(f"{self.folder / 'report.json'} has no {name}: the run is not whole.")
         return found
 
     @cached_property
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, Array]:
         return read_arrays(self.folder / "items.npz", NEEDED)
 
 
 def write_run(
     folder: str | Path,
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     pairs: Pairs,
     *,
-    config: dict[str, Any],
+    config: Record,
     ids: Sequence[str] | None = None,
     truth: ArrayLike | None = None,
-    metrics: dict[str, Any] | None = None,
+    metrics: Record | None = None,
 ) -> Run:
     """Write a fitted classifier, and all that is known about how it came to be, into a new folder.
 
@@ -208,14 +209,14 @@ def model_folder(path: str | Path) -> Path:
 
 def _figures(
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     pairs: Pairs,
-    truth: NDArray[Any] | None,
-) -> dict[str, Any]:
+    truth: Array | None,
+) -> Record:
     from likewise.methods.result import last_stage  # PyTorch comes with it
 
     learned = classifier.result_.to_dict()
-    figures: dict[str, Any] = {
+    figures: Record = {
         "items": len(items),
         "judgements": len(pairs),
         "classes": len(classifier.classes_),
@@ -229,7 +230,7 @@ def _figures(
     return figures
 
 
-def _one_each(values: ArrayLike, n_items: int, what: str) -> NDArray[Any]:
+def _one_each(values: ArrayLike, n_items: int, what: str) -> Array:
     array = np.asarray(values)
     if array.shape != (n_items,):
         raise InputError(f"there are {n_items} items but {array.size} {what}.")
@@ -245,9 +246,9 @@ def _with_ids(columns: dict[str, list[Any]], names: NDArray[np.str_]) -> dict[st
 
 
 def _write_arrays(
-    path: Path, evidence: Evidence, names: NDArray[np.str_], truth: NDArray[Any] | None
+    path: Path, evidence: Evidence, names: NDArray[np.str_], truth: Array | None
 ) -> None:
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, Array] = {
         "kept": evidence.kept,
         "posterior": evidence.posterior,
         "map": evidence.map,
