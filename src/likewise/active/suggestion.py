@@ -104,9 +104,9 @@ def choose(
 class _Known:
     """The judgements so far, and what is believed (N, C) after them."""
 
-    pairs: Pairs
-    belief: FloatMatrix
-    channel: Channel
+    pairs: Pairs  # the judgements so far, listed
+    belief: FloatMatrix  # (N, C) of the perceived classes after them
+    channel: Channel  # how answers come from two perceived classes
 
 
 def _known(

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class Suspects:
     """A table of judgements, the most probably wrong first; arrays of equal length."""
 
-    judgement: NDArray[np.int64]
-    left: Array
-    right: Array
-    same: NDArray[np.bool_]
-    probability_wrong: NDArray[np.float64]
-    annotator: NDArray[np.str_] | None = None
+    judgement: NDArray[np.int64]  # (M,) positions among the judgements given
+    left: Array  # (M,) the first items
+    right: Array  # (M,) the second items
+    same: NDArray[np.bool_]  # (M,) the answers
+    probability_wrong: NDArray[np.float64]  # (M,) that they are wrong about the true classes
+    annotator: NDArray[np.str_] | None = None  # (M,) who gave them; None where nobody is named
 
     def __len__(self) -> int:
         return len(self.judgement)

@@ -41,10 +41,10 @@ from likewise.training.run import TrainingRun
 class Case:
     """One network at the paper's settings."""
 
-    network: str
-    shape: tuple[int, ...]
-    n_classes: int
-    n_items: int = 20_000
+    network: str  # its name
+    shape: tuple[int, ...]  # of one item
+    n_classes: int  # outputs
+    n_items: int = 20_000  # items on the device
 
     def items(self, rng: np.random.Generator) -> NDArray[np.uint8]:
         return rng.integers(256, size=(self.n_items, *self.shape), dtype=np.uint8)
@@ -58,7 +58,7 @@ CASES = (
 WORKERS = (0, 8, 14)
 
 
-def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[Record]:
+def bench_gpu(seconds: float = 2.0, concurrency: tuple[int, ...] = (8, 16)) -> list[Record]:
     """A row for each network: images a second, ratios, and the share of both ceilings."""
     device = torch.device("cuda")
     flops_ceiling, bytes_ceiling = matrix_rate(device), copy_bandwidth(device)
@@ -69,8 +69,8 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[Re
         with fastest_convolutions():  # as the captured step has them
             plain = {w: plain_rate(case, items, labels, w, seconds, device) for w in WORKERS}
         workers = max(plain, key=lambda w: plain[w])
-        alone = lanes_rate(case, items, labels, 1, seconds, device)
-        beside = {k: lanes_rate(case, items, labels, k, seconds, device) for k in lanes}
+        alone = concurrent_rate(case, items, labels, 1, seconds, device)
+        beside = {k: concurrent_rate(case, items, labels, k, seconds, device) for k in concurrency}
         best = max(alone, *beside.values())
         flops, moved = step_cost(case, items, labels, device)
         batch = PAPER[case.network].items_per_step
@@ -82,7 +82,7 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[Re
                 "plain_workers": workers,
                 "captured": alone,
                 "ratio": alone / plain[workers],
-                "lanes": {str(k): v for k, v in beside.items()},
+                "concurrency": {str(k): v for k, v in beside.items()},
                 "best_ratio": best / plain[workers],
                 "flop_share": best / batch * flops / flops_ceiling,
                 "byte_share": best / batch * moved / bytes_ceiling,
@@ -122,12 +122,12 @@ def make_run(
     )
 
 
-def lanes_rate(
-    case: Case, items: Array, labels: Array, lanes: int, seconds: float,
+def concurrent_rate(
+    case: Case, items: Array, labels: Array, concurrency: int, seconds: float,
     device: torch.device,
 ) -> float:  # fmt: skip
-    """Images a second of all lanes together."""
-    runs = [make_run(case, items, labels, device) for _ in range(lanes)]
+    """Images a second of all runs together."""
+    runs = [make_run(case, items, labels, device) for _ in range(concurrency)]
     for run in runs:
         with run.on_stream():
             run.begin_epoch()

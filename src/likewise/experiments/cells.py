@@ -21,13 +21,13 @@ class Cell:
     source ``noise_kind`` then names.
     """
 
-    table: str
-    dataset: str
-    network: str
-    noise_kind: str
-    noise: float | None
-    method: str
-    trial: int
+    table: str  # which table it belongs to
+    dataset: str  # by name
+    network: str  # by name
+    noise_kind: str  # symmetric, pair_flip, or a real source
+    noise: float | None  # rate of synthetic noise, else None
+    method: str  # a name of METHODS
+    trial: int  # which repetition, and its seed
 
     @property
     def name(self) -> str:

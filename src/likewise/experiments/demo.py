@@ -47,11 +47,11 @@ class Study:
     ``truth`` is for scoring only. Everything follows from the noise and the seed.
     """
 
-    noise: float
-    seed: int
-    problem: Problem
-    truth: Truth
-    classes: NDArray[np.int64]
+    noise: float  # the share of items taken for another digit
+    seed: int  # everything follows from it
+    problem: Problem  # items and judgements
+    truth: Truth  # for scoring only
+    classes: NDArray[np.int64]  # (N,) true classes of the items, for the run
 
     @classmethod
     def make(cls, noise: float, seed: int, recipe: Record | None = None) -> Study:

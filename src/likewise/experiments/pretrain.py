@@ -27,12 +27,12 @@ from likewise.nn.networks import build_network, embed, last_linear
 class Contrast:
     """Settings of the pre-training."""
 
-    epochs: int = 100
-    batch_size: int = 512
-    lr: float = 0.3
-    weight_decay: float = 1e-4
-    temperature: float = 0.5
-    projection: int = 128
+    epochs: int = 100  # passes over the images
+    batch_size: int = 512  # images a step, two views of each
+    lr: float = 0.3  # peak learning rate
+    weight_decay: float = 1e-4  # of SGD
+    temperature: float = 0.5  # of the similarities
+    projection: int = 128  # dimensions that are compared
 
 
 def pretrain(

@@ -37,9 +37,9 @@ from likewise.training.run import TrainingRun
 class DeviceItems:
     """The items of a trial on the device, and their scaling: shared by all its cells."""
 
-    train: Tensor
-    held: Tensor
-    inputs: InputLayer
+    train: Tensor  # training items
+    held: Tensor  # held-out items
+    inputs: InputLayer  # the input layer, fitted once
     body: dict[str, Tensor] | None = None  # pre-trained weights to start from
 
 
@@ -47,7 +47,7 @@ class DeviceItems:
 class TrialProblem(Problem):
     """A `Problem` whose items are on the device already."""
 
-    shared: DeviceItems
+    shared: DeviceItems  # what all cells of the trial share
 
     def model(self, start: int = 0) -> Model:
         shape = network_shape(self.items)
@@ -82,9 +82,9 @@ class Truth:
     """For scoring only: test items and classes, T, and the perceived class behind each id."""
 
     test_items: Any  # a tensor on the device, or images on disk (`LazyImages`)
-    test_classes: NDArray[np.int64]
+    test_classes: NDArray[np.int64]  # (n,) their true classes
     transition: NDArray[np.float64] | None  # None where nobody knows the true classes
-    class_of_id: NDArray[np.int64]
+    class_of_id: NDArray[np.int64]  # the true class behind each component
 
 
 def perceived_classes(

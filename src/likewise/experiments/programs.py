@@ -34,9 +34,9 @@ from likewise.training.scheduler import Program
 class Outcome:
     """A trained cell: its figures, and all that was learned."""
 
-    cell: Cell
-    result: Record
-    fitted: FitResult
+    cell: Cell  # which one
+    result: Record  # its figures
+    fitted: FitResult  # what was learned
 
 
 def chain_program(

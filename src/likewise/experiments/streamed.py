@@ -77,8 +77,8 @@ class StreamedItems(ItemSource):
 class StreamedProblem(Problem):
     """A `Problem` whose items are images on disk (`LazyImages`)."""
 
-    pretrained: str = "none"
-    workers: int = 4
+    pretrained: str = "none"  # weights to start from
+    workers: int = 4  # processes that decode images
 
     def model(self, start: int = 0) -> Model:
         items = cast(LazyImages, self.items)

@@ -20,18 +20,18 @@ Key = tuple[str, str, float | None, str]
 class Summary:
     """The trials of one cell of a table; accuracies are fractions, None where there is nothing."""
 
-    table: str
-    noise_kind: str
-    noise: float | None
-    method: str
-    trials: int
-    mean: float
+    table: str  # of which table
+    noise_kind: str  # symmetric, pair_flip, or a real source
+    noise: float | None  # rate of synthetic noise, else None
+    method: str  # a name of METHODS
+    trials: int  # how many there are
+    mean: float  # accuracy in percent
     deviation: float | None  # over trials (n - 1); None for one trial
     collapsed: int  # trials in which some class was never predicted
-    transition_error: float | None
-    gram_error: float | None
-    paper: paper.Reported | None
-    paper_transition_error: float | None
+    transition_error: float | None  # mean over trials, where T is known
+    gram_error: float | None  # the same of TT'
+    paper: paper.Reported | None  # what the paper reports, if it does
+    paper_transition_error: float | None  # the same of T
 
     @property
     def difference(self) -> float | None:

@@ -87,10 +87,12 @@ def plain(value: object) -> Json:
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str):  # half a character, as in some file names, is none to a reader
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, os.PathLike):
-        return str(value)
+        return plain(str(value))
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 

@@ -32,14 +32,14 @@ STARTS_APART = 100_003  # between the seeds of several starts, so that no two fi
 class Problem:
     """What every method starts from; the split into training and held-out items is made once."""
 
-    items: Array
-    pairs: Pairs
-    n_classes: int
-    network: str | nn.Module | None = None
-    recipe: Recipe | Record | None = None
-    held_out: float = 0.1
-    seed: int = 0
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    items: Array  # (N, ...) features or images
+    pairs: Pairs  # judgements about them
+    n_classes: int  # C
+    network: str | nn.Module | None = None  # a name, a module, or None: by the items
+    recipe: Recipe | Record | None = None  # how to train, or changes to the network's own recipe
+    held_out: float = 0.1  # share of the items set aside
+    seed: int = 0  # all randomness follows from it
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))  # where to train
     # The items on the device already, where many problems share them.
     resident: Tensor | None = None
 

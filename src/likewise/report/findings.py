@@ -21,9 +21,9 @@ BAD_CALIBRATION = 0.1
 class Tile:
     """One figure of the first screen."""
 
-    value: str
-    label: str
-    note: str = ""
+    value: str  # the figure
+    label: str  # what it is of
+    note: str = ""  # an aside
 
 
 def headline(contents: Contents) -> str:
@@ -45,6 +45,16 @@ def choice(contents: Contents) -> str:
     if isinstance(asked, dict) and asked.get("n_classes") == "auto":
         words = f"{words}; the number of classes was read off the judgements"
     return words.strip("; ")
+
+
+def stages(history: list[Record]) -> set[str]:
+    """What kinds of training a history tells of, among "em" and "teachers"."""
+    names = {str(row.get("method") or "") for row in history}
+    kinds = {
+        "teachers": any(name.startswith(("teacher", "forerunner")) for name in names),  # 0.1's word
+        "em": "em" in names or any("round" in row for row in history),
+    }
+    return {kind for kind, is_there in kinds.items() if is_there}
 
 
 def tiles(contents: Contents) -> list[Tile]:

@@ -127,7 +127,7 @@ def context(contents: Contents, folder: str | Path | None = None) -> Record:
         "people_left_out": left_out,
         "histogram": figures.reliability_histogram(contents.annotators),
         "curves": figures.learning_curves(contents.history, contents.metrics.get("best_epoch")),
-        "forerun": any("teacher" in str(row.get("method")) for row in contents.history),
+        "stages": findings.stages(contents.history),
         "calibration": figures.calibration_chart(contents.calibration),
         "cards": cards,
         "named": not all(name.startswith("class ") for name in contents.class_names),

@@ -25,9 +25,9 @@ from likewise.serialization.description import read_description
 class Named:
     """``names`` (C,), how many labelled ``items`` stand behind each, and their agreement."""
 
-    names: list[str]
-    items: list[int]
-    agreement: float
+    names: list[str]  # (C,) of the classes
+    items: list[int]  # (C,) labelled items behind each
+    agreement: float  # share of labelled items whose class has their name
 
 
 def name_saved(

@@ -35,29 +35,17 @@ BINS = 20
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What is kept of the items and judgements of a run; n of N items, k of them with thumbnails.
+class ReportData:
+    """What is kept of the items and judgements of a run; n of N items, k with thumbnails."""
 
-    Attributes
-    ----------
-    kept : (n,) int64, the kept items' positions among all N, increasing
-    posterior : (n, C) float16, g of the kept items
-    map : (n, 2) float32, the kept items' places on a map: neighbours in the embedding
-    sizes : (C,) int64, how many of all N items are predicted to be in each class
-    thumbnails : (k, h, w) or (k, h, w, 3) uint8, or None where items are no pictures
-    thumbnail_of : (k,) int64, positions among all N, increasing
-    suspects : columns of the judgements most probably wrong, worst first
-    calibration : P(same) as predicted and as said; see `calibration`
-    """
-
-    kept: NDArray[np.int64]
-    posterior: NDArray[np.float16]
-    map: NDArray[np.float32]
-    sizes: NDArray[np.int64]
-    thumbnails: NDArray[np.uint8] | None
-    thumbnail_of: NDArray[np.int64]
-    suspects: dict[str, list[Any]]
-    calibration: Record
+    kept: NDArray[np.int64]  # (n,) the kept items' positions among all N, increasing
+    posterior: NDArray[np.float16]  # (n, C) g of the kept items
+    map: NDArray[np.float32]  # (n, 2) their places on a map: neighbours in the embedding
+    sizes: NDArray[np.int64]  # (C,) how many of all N items are predicted to be in each class
+    thumbnails: NDArray[np.uint8] | None  # (k, h, w[, 3]); None where items are no pictures
+    thumbnail_of: NDArray[np.int64]  # (k,) positions among all N, increasing
+    suspects: dict[str, list[Any]]  # columns of the judgements most probably wrong, worst first
+    calibration: Record  # P(same) as predicted and as said; see `calibration`
 
 
 def collect(
@@ -65,13 +53,13 @@ def collect(
     items: Array,
     pairs: Pairs,
     rng: np.random.Generator,
-) -> Evidence:
+) -> ReportData:
     """Everything that a report shows of a classifier on the items it was fitted to."""
     posterior = classifier.predict_proba(items)  # (N, C)
     kept = _kept(len(items), posterior.shape[1], rng)
     worst = worst_judgements(classifier, items, sample(pairs, rng))
     shown = _worth_showing(posterior, worst)
-    return Evidence(
+    return ReportData(
         kept=kept,
         posterior=posterior[kept].astype(np.float16),
         map=neighbour_map(classifier.transform(items[kept])),

@@ -29,10 +29,10 @@ MLFLOW_TEXT = 500  # and the longest value of a parameter that every server take
 class TrackedRun:
     """What a tracker is told: flat parameters, a row of numbers an epoch, final figures."""
 
-    name: str
-    parameters: dict[str, str]
-    history: list[dict[str, float]]
-    metrics: dict[str, float]
+    name: str  # the run folder's name
+    parameters: dict[str, str]  # what was asked, flat
+    history: list[dict[str, float]]  # a row of numbers an epoch
+    metrics: dict[str, float]  # final figures
 
     @classmethod
     def read(cls, folder: Path) -> TrackedRun:
