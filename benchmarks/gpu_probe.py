@@ -30,7 +30,7 @@ def main() -> None:
         rng = np.random.default_rng(0)
         items, labels = case.items(rng), rng.integers(case.n_classes, size=case.n_items)
         for concurrency in CONCURRENCY:
-            rate = bench.lanes_rate(case, items, labels, concurrency, 1.5, device)
+            rate = bench.concurrent_rate(case, items, labels, concurrency, 1.5, device)
             print(f"{case.network} {concurrency} side by side {rate:.0f} img/s", flush=True)
         for workers in WORKERS:
             rate = bench.plain_rate(case, items, labels, workers, 2.0, device)

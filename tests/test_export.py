@@ -120,3 +120,10 @@ def test_a_network_that_cannot_be_traced_is_said_to_be_one(tmp_path: Path) -> No
     with pytest.raises(InputError, match=r"cannot be exported by torch\.export"):
         export.export_torch(own, tmp_path / "model.pt2")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_two_classes_of_one_name_have_a_column_each():
+    from likewise.export import probability_columns
+
+    found = probability_columns(np.array(["oak", "elm", "oak", "oak"]))
+    assert found == ["p(oak)", "p(elm)", "p(oak, 2)", "p(oak, 3)"]

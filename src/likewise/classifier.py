@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,19 +15,20 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from likewise.errors import InputError
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.items import check_items
 from likewise.items.schema import ItemSchema, column_names
 from likewise.methods import dispatch
+from likewise.methods.learned import Learned
 from likewise.methods.options import FitOptions, check_asked
 from likewise.methods.problem import Problem, check_judgements
 from likewise.methods.registry import method_called
-from likewise.methods.result import FitResult, FloatMatrix
 from likewise.methods.warnings import fit_warnings
 from likewise.metrics import matched_accuracy, names_by_majority
 from likewise.nn.model import logits_of
 from likewise.nn.networks import embed
 from likewise.noise import check_transition
-from likewise.noise.channels import Channel
 from likewise.pairs import Pairs, as_pairs
 from likewise.serialization import SavedModel, read_model, write_model
 from likewise.training.checkpoints import Checkpoints
@@ -36,10 +37,11 @@ from likewise.training.progress import epoch_bar
 from likewise.training.recipe import Recipe
 from likewise.training.threads import is_small, one_thread
 
-LEARNED = frozenset(field.name for field in fields(FitResult))
+# Generators take 64 bits; several starts count on from a seed (`Problem.seed_of`).
+LARGEST_SEED = 2**63
 
 
-class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A multi-class classifier learned from noisy answers to "are these two of the same kind?".
 
     Parameters
@@ -75,21 +77,6 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     warnings_ ... : the fields of ``result_``
     """
 
-    result_: FitResult
-    model_: nn.Module
-    transition_: FloatMatrix | None
-    channel_: Channel | None
-    annotators_: dict[str, list[object]] | None
-    posterior_: NDArray[np.float32] | None
-    history_: list[dict[str, object]]
-    choice_: str
-    method_: str
-    best_epoch_: int
-    score_: float
-    class_evidence_: dict[str, object] | None
-    warnings_: list[str]
-    judgements_held_out_: bool
-
     def __init__(
         self,
         n_classes: int | str = "auto",
@@ -97,7 +84,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         transition: ArrayLike | str | None = "estimate",
         noise: str = "auto",
         network: str | nn.Module | None = None,
-        recipe: Recipe | dict[str, Any] | None = None,
+        recipe: Recipe | Record | None = None,
         anchors: str | float = "counts",
         held_out: float = 0.1,
         device: str = "auto",
@@ -163,12 +150,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         self.result_ = replace(fitted, warnings=warnings)
         return self
 
-    def _problem(
-        self, items: NDArray[Any], pairs: Pairs, n_classes: int, device: torch.device
-    ) -> Problem:
-        seed = 0 if self.random_state is None else self.random_state
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise InputError(f"random_state must be a whole number from 0, not {seed!r}.")
+    def _problem(self, items: Array, pairs: Pairs, n_classes: int, device: torch.device) -> Problem:
         return Problem(
             items,
             pairs,
@@ -176,9 +158,17 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
             network=self.network,
             recipe=self.recipe,
             held_out=self.held_out,
-            seed=int(seed),
+            seed=self._seed(),
             device=device,
         )
+
+    def _seed(self) -> int:
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, int | np.integer) or not 0 <= seed < LARGEST_SEED:
+            raise InputError(
+                f"random_state must be a whole number from 0 to 2**63 - 1, not {seed!r}."
+            )
+        return int(seed)
 
     def _options(self, n_classes: int | None) -> FitOptions:
         transition = self.transition
@@ -189,12 +179,13 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
     def check_parameters(self) -> None:
         """Refuse parameters that cannot work, or that the method would not use, before any data."""
         check_asked(method_called(self.method), self._options(None), self.recipe)
+        self._seed()
 
     def _take(self, saved: SavedModel) -> None:
         """Become the classifier of a result, fitted or read from a file."""
         self.result_ = saved.result
         self.network_ = saved.network
-        self.classes_: NDArray[Any] = saved.classes
+        self.classes_ = saved.classes
         self.item_shape_ = saved.item_shape
         self.n_features_in_ = int(np.prod(saved.item_shape))
         self.item_schema_ = saved.items
@@ -203,23 +194,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of a fit before
 
-    def __getattr__(self, name: str) -> Any:
-        """``transition_`` and all else that was learned: fields of ``result_``, with a ``_``."""
-        field = name.removesuffix("_")
-        result = self.__dict__.get("result_")
-        if field == name or result is None or field not in LEARNED:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(result, field)
-
-    @property
-    def labels_(self) -> NDArray[Any] | None:
-        """(N,) the fitted items' classes *given their judgements*; None where none are known."""
-        labels: NDArray[np.int64] | None = self.result_.labels
-        if labels is None and self.result_.posterior is not None:
-            labels = self.result_.posterior.argmax(axis=1)
-        return None if labels is None else np.asarray(self.classes_[labels])
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """(N,) class of each item: a number, or its name after `name_classes`."""
         predicted = self._logits(X).argmax(axis=1)
         return np.asarray(self.classes_[predicted])
@@ -282,7 +257,7 @@ class SimilarityClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  #
         check_is_fitted(self)
         return logits_of(self.model_, self.check_items(X), torch.device("cpu")).numpy()
 
-    def check_items(self, X: ArrayLike, columns: Sequence[str] | None = None) -> NDArray[Any]:
+    def check_items(self, X: ArrayLike, columns: Sequence[str] | None = None) -> Array:
         """Items as those of the fit were: columns put in their order by name, where they have
         names (``columns``, or those of a data frame); others, and other scales, are refused."""
         schema: ItemSchema | None = self.item_schema_
@@ -313,7 +288,7 @@ def load(folder: str | Path, network: nn.Module | None = None) -> SimilarityClas
             f"{Path(folder) / 'model.json'} gives a parameter {unknown[0]!r} that no classifier "
             "has."
         )
-    parameters: dict[str, Any] = {**saved.parameters, "network": network or saved.network}
+    parameters: Record = {**saved.parameters, "network": network or saved.network}
     classifier = SimilarityClassifier(**parameters)
     classifier._take(saved)
     return classifier

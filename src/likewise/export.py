@@ -10,9 +10,10 @@ import contextlib
 import json
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -22,7 +23,8 @@ from torch import Tensor, nn
 from likewise.classifier import SimilarityClassifier, load
 from likewise.errors import InputError, LikewiseError
 from likewise.io.atomic import new_folder, replacing
-from likewise.io.json import plain
+from likewise.io.json import Record, plain
+from likewise.io.npy import Array
 from likewise.nn.model import Model
 
 if TYPE_CHECKING:
@@ -107,6 +109,16 @@ def export_tables(
     return folder
 
 
+def probability_columns(classes: Array) -> list[str]:
+    """(C,) a column of its own for each class, also where two have one name."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in map(str, classes.tolist()):
+        seen[name] += 1
+        found.append(f"p({name})" if seen[name] == 1 else f"p({name}, {seen[name]})")
+    return found
+
+
 def as_classifier(source: str | Path | SimilarityClassifier) -> SimilarityClassifier:
     """A fitted classifier, or the one saved in a model folder or a run folder."""
     if not isinstance(source, str | Path):
@@ -138,7 +150,7 @@ def _program(module: nn.Module, sample: Tensor) -> ExportedProgram:
             ) from error
 
 
-def _write_onnx(module: nn.Module, sample: Tensor, classes: NDArray[Any], path: Path) -> None:
+def _write_onnx(module: nn.Module, sample: Tensor, classes: Array, path: Path) -> None:
     program = _program(module, sample)
     with _quiet(), torch.no_grad():
         exported = torch.onnx.export(
@@ -170,7 +182,7 @@ def _run_onnx(path: Path, items: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(together)
 
 
-def _agreement(expected: NDArray[Any], found: NDArray[Any], who: str) -> float:
+def _agreement(expected: Array, found: Array, who: str) -> float:
     difference = float(np.abs(expected - found).max())
     if not difference <= TOLERANCE:
         raise LikewiseError(
@@ -181,8 +193,8 @@ def _agreement(expected: NDArray[Any], found: NDArray[Any], who: str) -> float:
 
 
 def _tables(
-    classifier: SimilarityClassifier, items: NDArray[Any], names: NDArray[Any]
-) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    classifier: SimilarityClassifier, items: Array, names: Array
+) -> Iterator[tuple[str, dict[str, Array]]]:
     p = classifier.predict_proba(items)
     best = p.argmax(axis=1)
     yield (
@@ -193,7 +205,7 @@ def _tables(
             "probability": p[np.arange(len(p)), best],
         },
     )
-    columns = {f"p({name})": p[:, k] for k, name in enumerate(classifier.classes_)}
+    columns = dict(zip(probability_columns(classifier.classes_), p.T, strict=True))
     yield "posterior", {"item": names, **columns}
     embedding = classifier.transform(items)
     yield "embedding", {"item": names, **{f"e{k}": e for k, e in enumerate(embedding.T)}}
@@ -204,9 +216,9 @@ class _TableWriters:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._open: dict[str, Any] = {}
+        self._open: Record = {}
 
-    def write(self, name: str, columns: dict[str, NDArray[Any]]) -> None:
+    def write(self, name: str, columns: dict[str, Array]) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 

@@ -66,7 +66,7 @@ def runs(
 
 
 def strip(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    volatile = ("seconds", "date", "lanes", "commit")
+    volatile = ("seconds", "date", "concurrency", "commit")
     return [{k: v for k, v in r.items() if k not in volatile} for r in results]
 
 
@@ -119,11 +119,11 @@ def test_an_interrupted_table_goes_on_and_gives_the_same(
     assert strip(load_results(tmp_path)) == strip(load_results(runs))
 
 
-def test_lanes_change_nothing(runs: Path, settings: TableSettings, digits: Dataset) -> None:
+def test_concurrency_changes_nothing(runs: Path, settings: TableSettings, digits: Dataset) -> None:
     from likewise.experiments.grid import run_chains
 
-    out = runs.parent / "lanes"
-    run_chains(plan(settings), settings, digits, out, CPU, lanes=3)
+    out = runs.parent / "concurrency"
+    run_chains(plan(settings), settings, digits, out, CPU, concurrency=3)
     assert strip(load_results(out)) == strip(load_results(runs))
 
 

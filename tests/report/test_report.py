@@ -458,3 +458,18 @@ def test_file_names_that_are_no_text_are_shown_as_well_as_can_be(tmp_path: Path)
     run = small_run(tmp_path / "run", ids=ids, features=True)
     text = render_report(run.folder, tmp_path / "report.html").read_text(encoding="utf-8")
     assert embedded(text)["map"]["names"][0] == "caf? 0.jpg"
+
+
+def test_learning_is_told_by_what_was_trained() -> None:
+    from likewise.report.findings import stages
+
+    rounds = [{"method": "em", "epoch": k, "evidence": -float(k)} for k in range(3)]
+    epochs = [{"method": "joint", "epoch": k, "loss": 1.0 / (k + 1)} for k in range(3)]
+    taught = [{**row, "method": "teacher 1"} for row in epochs] + epochs
+    assert stages(rounds) == {"em"}
+    assert stages(epochs) == set()
+    assert stages(rounds + taught) == {"em", "teachers"}
+    assert [chart.unit for chart in figures.learning_curves(rounds + epochs, 1)] == [
+        "round",
+        "epoch",
+    ]

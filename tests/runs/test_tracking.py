@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from likewise.runs import tracking
 def run(tmp_path: Path) -> Path:
     folder = tmp_path / "my run"
     folder.mkdir()
-    config = {"n_classes": 3, "recipe": {"epochs": 2}, "note": "x" * 900}
-    metrics = {"accuracy": 0.75, "transition": [[1.0]], "seconds": {"fit": 2.5}, "device": "cpu"}
+    config = {"kind": "likewise-run", "version": 1, "recipe": {"epochs": 2}, "note": "x" * 900}
+    metrics = {"method": "mcl", "choice": "mcl: as asked", "warnings": [], "accuracy": 0.75}
+    metrics |= {"transition": [[1.0]], "seconds": {"fit": 2.5}, "device": "cpu"}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "metrics.json").write_text(json.dumps(metrics))
     (folder / "history.csv").write_text("method,epoch,loss,score\nmcl,0,0.5,0.75\nmcl,1,0.25,nan\n")
@@ -73,11 +75,24 @@ def test_a_tracker_that_is_not_installed(
     tracker: str, module: str, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=r"pip install 'likewise\[track\]'"):
+    with pytest.raises(InputError, match=rf"pip install 'likewise\[{tracker}\]'"):
         tracking.parse_spec(f"{tracker}:somewhere")
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
-    with pytest.raises(InputError, match="not a run folder"):
+    with pytest.raises(InputError, match=r"is not a Likewise run: it has no config\.json"):
         tracking.log_run("tensorboard:boards", tmp_path)
+
+
+def test_mlflow_is_told_to_tell_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow")
+    for name in tracking.QUIET:
+        monkeypatch.delenv(name, raising=False)
+    tracking.parse_spec("mlflow:somewhere")
+    assert {name: os.environ.get(name) for name in tracking.QUIET} == tracking.QUIET
+
+
+def test_only_finite_numbers_are_told() -> None:
+    told = [tracking.number_of(value) for value in (1, 0.5, True, "2", None, [3], float("nan"))]
+    assert told == [1, 0.5, None, None, None, None, None]

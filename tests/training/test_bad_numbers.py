@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise import SimilarityClassifier
-from likewise.errors import TrainingError
+from likewise.errors import InputError, TrainingError
 from likewise.methods.joint import joint_program
 from likewise.methods.problem import Problem
 from likewise.methods.warnings import judged_area
@@ -196,3 +196,10 @@ def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> Non
     items, labels = blobs()
     with pytest.raises(RuntimeError, match="of the user's"):
         run_program(joint_program(Problem(items, Pairs.from_labels(labels), 3, recipe=RECIPE)))
+
+
+def test_items_too_small_to_scale_are_called_so() -> None:
+    items = np.random.default_rng(0).normal(size=(30, 3)) * 1e-42
+    pairs = Pairs.from_labels(np.arange(30) % 2)
+    with pytest.raises(InputError, match="single precision cannot scale them"):
+        SimilarityClassifier(2, recipe={"epochs": 1}, verbose=False).fit(items, pairs)

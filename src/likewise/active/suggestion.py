@@ -24,6 +24,7 @@ from likewise.errors import InputError
 from likewise.inference.belief_propagation import infer
 from likewise.inference.fit import JointResult
 from likewise.inference.graph import Graph
+from likewise.io.npy import Array
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ExactChannel
 from likewise.pairs import Pairs, as_pairs
@@ -103,9 +104,9 @@ def choose(
 class _Known:
     """The judgements so far, and what is believed (N, C) after them."""
 
-    pairs: Pairs
-    belief: FloatMatrix
-    channel: Channel
+    pairs: Pairs  # the judgements so far, listed
+    belief: FloatMatrix  # (N, C) of the perceived classes after them
+    channel: Channel  # how answers come from two perceived classes
 
 
 def _known(
@@ -216,7 +217,7 @@ def _likely_pairs(
     return _unjudged(np.concatenate(found), pairs)
 
 
-def _unjudged(pool: NDArray[Any], pairs: Pairs) -> NDArray[np.int64]:
+def _unjudged(pool: Array, pairs: Pairs) -> NDArray[np.int64]:
     """The distinct pairs of ``pool`` (K, 2) that nobody has judged, smaller index first."""
     n_items = pairs.n_items
     ends = np.sort(pool, axis=1).astype(np.int64)
@@ -227,7 +228,7 @@ def _unjudged(pool: NDArray[Any], pairs: Pairs) -> NDArray[np.int64]:
     return np.asarray(np.stack([left, right], axis=1)[left != right], np.int64)
 
 
-def _reach(group: NDArray[Any], pool: NDArray[np.int64]) -> NDArray[np.float64]:
+def _reach(group: Array, pool: NDArray[np.int64]) -> NDArray[np.float64]:
     """(K,) how many items an exact answer is about: what "same" has joined moves as one."""
     size = np.bincount(group)[group][pool].astype(np.float64)  # (K, 2)
     return np.asarray(size.min(axis=1) + np.log(size.max(axis=1)))

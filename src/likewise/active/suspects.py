@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.io.npy import Array
 from likewise.pairs import Pairs, as_pairs
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 class Suspects:
     """A table of judgements, the most probably wrong first; arrays of equal length."""
 
-    judgement: NDArray[np.int64]
-    left: NDArray[Any]
-    right: NDArray[Any]
-    same: NDArray[np.bool_]
-    probability_wrong: NDArray[np.float64]
-    annotator: NDArray[np.str_] | None = None
+    judgement: NDArray[np.int64]  # (M,) positions among the judgements given
+    left: Array  # (M,) the first items
+    right: Array  # (M,) the second items
+    same: NDArray[np.bool_]  # (M,) the answers
+    probability_wrong: NDArray[np.float64]  # (M,) that they are wrong about the true classes
+    annotator: NDArray[np.str_] | None = None  # (M,) who gave them; None where nobody is named
 
     def __len__(self) -> int:
         return len(self.judgement)

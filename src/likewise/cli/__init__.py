@@ -58,6 +58,11 @@ def _status_of(error: Exception) -> int:
         return 1
     if os.environ.get("LIKEWISE_DEBUG"):
         raise error
+    if isinstance(error, OSError) and error.strerror:  # a full disk, a name that is too long ...
+        about = f"{error.filename}: " if error.filename else ""
+        return complain(f"{about}{error.strerror.lower()}; nothing was left half written.", 1)
+    if isinstance(error, MemoryError):
+        return complain("there is not enough memory for this; give fewer or smaller items.", 1)
     told = f"unexpected {type(error).__name__}: {error}"
     return complain(f"{told} (set LIKEWISE_DEBUG=1 to see where)", 1)
 

@@ -38,7 +38,9 @@ Model = Annotated[
     typer.Argument(metavar="MODEL", help="A run folder or a model folder.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, help="Same seed, same device: same result.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=2**63 - 1, help="Same seed, same device: same result.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
 ImageSize = Annotated[
     int | None,

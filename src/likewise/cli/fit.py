@@ -27,6 +27,7 @@ from likewise.methods.registry import METHODS
 from likewise.noise.registry import noise_names
 
 if TYPE_CHECKING:
+    from likewise.io.json import Record
     from likewise.runs import Run
 
 
@@ -36,43 +37,55 @@ def register(app: typer.Typer) -> None:
     )
 
 
+Out = Annotated[Path, typer.Option(help="A new folder for the run.", show_default=False)]
+Classes = Annotated[str, typer.Option(help="How many, or auto: read off the answers.")]
+MethodName = Annotated[str, typer.Option(help=f"{one_of(METHODS)}.")]
+NoiseName = Annotated[str, typer.Option(help=f"Noise model: {one_of(noise_names())}.")]
+Transition = Annotated[
+    str, typer.Option(help="estimate, none, or a file (.npy, CSV) with a known T.")
+]
+Network = Annotated[
+    str | None, typer.Option(help="mlp, lenet, resnet32, vgg8 ...; by default by the items.")
+]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Instead of the recipe's.")]
+BatchSize = Annotated[int | None, typer.Option(min=2, help="Instead of the recipe's.")]
+Rate = Annotated[float | None, typer.Option(help="Learning rate, instead of the recipe's.")]
+HeldOut = Annotated[float, typer.Option(help="Share of items that choose the epoch.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where a killed fit of the same kind stopped.")
+]
+CheckpointSeconds = Annotated[
+    float, typer.Option(min=0, help="Training that a kill may cost, at most.")
+]
+Track = Annotated[str | None, typer.Option(help="Also log to tensorboard:DIR or mlflow:URI.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
 def fit(
     items: Items,
     pairs: Judgements,
-    out: Annotated[Path, typer.Option(help="A new folder for the run.", show_default=False)],
-    classes: Annotated[str, typer.Option(help="How many, or auto: read off the answers.")] = "auto",
-    method: Annotated[str, typer.Option(help=f"{one_of(METHODS)}.")] = "auto",
-    noise: Annotated[str, typer.Option(help=f"Noise model: {one_of(noise_names())}.")] = "auto",
-    transition: Annotated[
-        str, typer.Option(help="estimate, none, or a file (.npy, CSV) with a known T.")
-    ] = "estimate",
-    network: Annotated[
-        str | None, typer.Option(help="mlp, lenet, resnet32, vgg8 ...; by default by the items.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Instead of the recipe's.")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=2, help="Instead of the recipe's.")] = None,
-    lr: Annotated[
-        float | None, typer.Option(help="Learning rate, instead of the recipe's.")
-    ] = None,
-    held_out: Annotated[float, typer.Option(help="Share of items that choose the epoch.")] = 0.1,
+    out: Out,
+    classes: Classes = "auto",
+    method: MethodName = "auto",
+    noise: NoiseName = "auto",
+    transition: Transition = "estimate",
+    network: Network = None,
+    epochs: Epochs = None,
+    batch_size: BatchSize = None,
+    lr: Rate = None,
+    held_out: HeldOut = 0.1,
     seed: Seed = 0,
     device: Device = "auto",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a killed fit of the same kind stopped.")
-    ] = False,
-    checkpoint_seconds: Annotated[
-        float, typer.Option(min=0, help="Training that a kill may cost, at most.")
-    ] = 60.0,
-    track: Annotated[
-        str | None, typer.Option(help="Also log to tensorboard:DIR or mlflow:URI.")
-    ] = None,
+    resume: Resume = False,
+    checkpoint_seconds: CheckpointSeconds = 60.0,
+    track: Track = None,
     left: Left = "left",
     right: Right = "right",
     same: Same = "same",
     annotator: Annotator = "annotator",
     id_column: IdColumn = None,
     image_size: ImageSize = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Learn a classifier from items and same-or-different judgements about them.
@@ -82,11 +95,12 @@ def fit(
     from likewise.classifier import SimilarityClassifier
     from likewise.runs.fit_job import FitJob
 
+    columns = {"left": left, "right": right, "same": same, "annotator": annotator}
     job = FitJob(
         items,
         pairs,
         out,
-        columns={"left": left, "right": right, "same": same, "annotator": annotator},
+        columns=columns,
         id_column=id_column,
         image_size=image_size,
         resume=resume,
@@ -128,7 +142,7 @@ def _transition(text: str) -> Any:
     return read_matrix(text)
 
 
-def _recipe(**changes: Any) -> dict[str, Any] | None:
+def _recipe(**changes: Any) -> Record | None:
     """What the person wants changed about the usual recipe; None for nothing."""
     return {name: value for name, value in changes.items() if value is not None} or None
 

@@ -25,6 +25,7 @@ from likewise.cli.output import emit, facts, table
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
+    from likewise.io.json import Record
     from likewise.items.files import ItemFile
 
 SHOWN = 20
@@ -58,19 +59,20 @@ def predict(
     json: Json = False,
 ) -> None:
     """Say the class of each item."""
+    from likewise.export import probability_columns
     from likewise.io.spreadsheets import write_csv
 
     classifier, data = _open(model, items, id_column, image_size)
     posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
     best = posterior.argmax(axis=1)
-    columns: dict[str, Any] = {
+    columns: Record = {
         "item": data.names.tolist(),
         "class": classifier.classes_[best].tolist(),
         "probability": posterior.max(axis=1).round(6).tolist(),
     }
     if probabilities:
-        for k, label in enumerate(classifier.classes_.tolist()):
-            columns[f"p({label})"] = posterior[:, k].round(6).tolist()
+        for name, p in zip(probability_columns(classifier.classes_), posterior.T, strict=True):
+            columns[name] = p.round(6).tolist()
     if out is not None:
         write_csv(out, columns)
     result = {"items": len(data), "out": None if out is None else str(out)}
@@ -220,7 +222,7 @@ def _open(
 
 
 def _emit_columns(
-    as_json: bool, result: dict[str, Any], key: str, columns: dict[str, Any], out: Path | None
+    as_json: bool, result: Record, key: str, columns: Record, out: Path | None
 ) -> None:
     """Rows as JSON, or as a table of the first of them; only where they are if in a file."""
     total = len(next(iter(columns.values())))

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from likewise.io.json import plain
+from likewise.io.json import Record, plain
 from likewise.io.terminal import printable
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WIDTH = 120  # where no terminal says how wide it is
 
 
-def emit(as_json: bool, result: dict[str, Any], *shown: RenderableType) -> None:
+def emit(as_json: bool, result: Record, *shown: RenderableType) -> None:
     """The result of a command: one JSON object and nothing else, or what is ``shown`` of it."""
     if as_json:
         sys.stdout.write(json.dumps(plain(result), allow_nan=False, default=str) + "\n")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from likewise.cli.app import Device, Json, Seed, example
 from likewise.cli.output import emit, facts, say, table
 from likewise.errors import InputError
+
+if TYPE_CHECKING:
+    from likewise.io.json import Record
 
 
 def register(app: typer.Typer) -> None:
@@ -134,7 +137,7 @@ def _three(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _cell_line(result: dict[str, Any]) -> str:
+def _cell_line(result: Record) -> str:
     noise = result["noise_kind"] if result["noise"] is None else result["noise"]
     return (
         f"{result['table']}, noise {noise}, {result['method']}, trial {result['trial']}: "

@@ -25,6 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from likewise import functional
 from likewise.io.atomic import write_json
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network
 from likewise.noise import symmetric
@@ -39,10 +41,10 @@ from likewise.training.run import TrainingRun
 class Case:
     """One network at the paper's settings."""
 
-    network: str
-    shape: tuple[int, ...]
-    n_classes: int
-    n_items: int = 20_000
+    network: str  # its name
+    shape: tuple[int, ...]  # of one item
+    n_classes: int  # outputs
+    n_items: int = 20_000  # items on the device
 
     def items(self, rng: np.random.Generator) -> NDArray[np.uint8]:
         return rng.integers(256, size=(self.n_items, *self.shape), dtype=np.uint8)
@@ -56,7 +58,7 @@ CASES = (
 WORKERS = (0, 8, 14)
 
 
-def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[dict[str, Any]]:
+def bench_gpu(seconds: float = 2.0, concurrency: tuple[int, ...] = (8, 16)) -> list[Record]:
     """A row for each network: images a second, ratios, and the share of both ceilings."""
     device = torch.device("cuda")
     flops_ceiling, bytes_ceiling = matrix_rate(device), copy_bandwidth(device)
@@ -67,8 +69,8 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[di
         with fastest_convolutions():  # as the captured step has them
             plain = {w: plain_rate(case, items, labels, w, seconds, device) for w in WORKERS}
         workers = max(plain, key=lambda w: plain[w])
-        alone = lanes_rate(case, items, labels, 1, seconds, device)
-        beside = {k: lanes_rate(case, items, labels, k, seconds, device) for k in lanes}
+        alone = concurrent_rate(case, items, labels, 1, seconds, device)
+        beside = {k: concurrent_rate(case, items, labels, k, seconds, device) for k in concurrency}
         best = max(alone, *beside.values())
         flops, moved = step_cost(case, items, labels, device)
         batch = PAPER[case.network].items_per_step
@@ -80,7 +82,7 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[di
                 "plain_workers": workers,
                 "captured": alone,
                 "ratio": alone / plain[workers],
-                "lanes": {str(k): v for k, v in beside.items()},
+                "concurrency": {str(k): v for k, v in beside.items()},
                 "best_ratio": best / plain[workers],
                 "flop_share": best / batch * flops / flops_ceiling,
                 "byte_share": best / batch * moved / bytes_ceiling,
@@ -92,7 +94,7 @@ def bench_gpu(seconds: float = 2.0, lanes: tuple[int, ...] = (8, 16)) -> list[di
     return rows
 
 
-def append_run(path: Path, rows: list[dict[str, Any]]) -> None:
+def append_run(path: Path, rows: list[Record]) -> None:
     """Add a run, with its date and versions, to those that a JSON file holds."""
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     date = datetime.now(UTC).isoformat(timespec="seconds")
@@ -101,8 +103,8 @@ def append_run(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def make_run(
     case: Case,
-    items: NDArray[Any],
-    labels: NDArray[Any],
+    items: Array,
+    labels: Array,
     device: torch.device,
     *,
     capture: bool | None = None,
@@ -126,12 +128,12 @@ def make_run(
     )
 
 
-def lanes_rate(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], lanes: int, seconds: float,
+def concurrent_rate(
+    case: Case, items: Array, labels: Array, concurrency: int, seconds: float,
     device: torch.device,
 ) -> float:  # fmt: skip
-    """Images a second of all lanes together."""
-    runs = [make_run(case, items, labels, device) for _ in range(lanes)]
+    """Images a second of all runs together."""
+    runs = [make_run(case, items, labels, device) for _ in range(concurrency)]
     for run in runs:
         with run.on_stream():
             run.begin_epoch()
@@ -157,7 +159,7 @@ def rate_of(runs: list[TrainingRun], seconds: float) -> float:
 class _Images(Dataset[tuple[Tensor, int]]):
     """Images one by one with crop and flip, as a plain loop has them."""
 
-    def __init__(self, items: NDArray[Any], labels: NDArray[Any], recipe: Recipe) -> None:
+    def __init__(self, items: Array, labels: Array, recipe: Recipe) -> None:
         self.items, self.labels, self.recipe = torch.from_numpy(items), labels, recipe
 
     def __len__(self) -> int:
@@ -177,7 +179,7 @@ class _Images(Dataset[tuple[Tensor, int]]):
 
 
 def plain_rate(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], workers: int, seconds: float,
+    case: Case, items: Array, labels: Array, workers: int, seconds: float,
     device: torch.device,
 ) -> float:  # fmt: skip
     """Images a second of the loop that everybody writes first: DataLoader, forward, loss, step."""
@@ -234,9 +236,7 @@ def _flat(values: Any) -> list[Tensor]:
     return found
 
 
-def step_cost(
-    case: Case, items: NDArray[Any], labels: NDArray[Any], device: torch.device
-) -> tuple[float, float]:
+def step_cost(case: Case, items: Array, labels: Array, device: torch.device) -> tuple[float, float]:
     """(floating-point operations, bytes read and written by its operations) of one step."""
     run = make_run(case, items, labels, device, capture=False)
     run.begin_epoch()

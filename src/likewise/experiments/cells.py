@@ -6,9 +6,9 @@ import dataclasses
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from likewise.experiments.settings import TableSettings
+from likewise.io.json import Record
 
 _STAGE_TWO = ("mns_estimated", "mns_true")
 
@@ -21,13 +21,13 @@ class Cell:
     source ``noise_kind`` then names.
     """
 
-    table: str
-    dataset: str
-    network: str
-    noise_kind: str
-    noise: float | None
-    method: str
-    trial: int
+    table: str  # which table it belongs to
+    dataset: str  # by name
+    network: str  # by name
+    noise_kind: str  # symmetric, pair_flip, or a real source
+    noise: float | None  # rate of synthetic noise, else None
+    method: str  # a name of METHODS
+    trial: int  # which repetition, and its seed
 
     @property
     def name(self) -> str:
@@ -42,11 +42,11 @@ class Cell:
         """The cell that this one goes on from: MNS starts from what MCL learned."""
         return dataclasses.replace(self, method="mcl") if self.method in _STAGE_TWO else None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Record:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Cell:
+    def from_dict(cls, values: Record) -> Cell:
         return cls(**{f.name: values[f.name] for f in dataclasses.fields(cls)})
 
 

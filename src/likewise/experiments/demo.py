@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +18,7 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth, class_of_id
 from likewise.experiments.scoring import score
 from likewise.io.atomic import check_vacant
+from likewise.io.json import Record
 from likewise.methods.options import FitOptions
 from likewise.methods.pairwise import mns_stage2, pairwise_program
 from likewise.methods.problem import Problem
@@ -37,7 +37,7 @@ TITLES = {
 }
 # Shown here otherwise: by `auto` itself, and MNS with T estimated and with the true one.
 _SHOWN = ("auto", "joint", "mns", "mcl", "kcl")
-Row = dict[str, Any]
+Row = Record
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class Study:
     ``truth`` is for scoring only. Everything follows from the noise and the seed.
     """
 
-    noise: float
-    seed: int
-    problem: Problem
-    truth: Truth
-    classes: NDArray[np.int64]
+    noise: float  # the share of items taken for another digit
+    seed: int  # everything follows from it
+    problem: Problem  # items and judgements
+    truth: Truth  # for scoring only
+    classes: NDArray[np.int64]  # (N,) true classes of the items, for the run
 
     @classmethod
-    def make(cls, noise: float, seed: int, recipe: dict[str, Any] | None = None) -> Study:
+    def make(cls, noise: float, seed: int, recipe: Record | None = None) -> Study:
         digits = load_digits(seed)
         if digits.train_y is None:
             raise InputError("the digits have lost their classes.")
@@ -124,8 +124,8 @@ def run_demo(
     noise: float = 0.4,
     seed: int = 0,
     report: Callable[[str], None] = lambda message: None,
-    recipe: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    recipe: Record | None = None,
+) -> Record:
     """Compare the methods on digits and leave the last one's run in a folder."""
     folder = _unused(Path("runs"), "demo") if out is None else Path(out)
     check_vacant(folder)

@@ -10,6 +10,7 @@ import numpy as np
 
 from likewise.experiments.settings import METHOD_TITLES, METHODS, TABLES, load_settings
 from likewise.experiments.store import Result
+from likewise.io.json import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +64,7 @@ def transition_figure(result: Result) -> Figure:
 
 def similarity_figure(result: Result) -> Figure:
     """Predicted noisy similarity of a similar and a dissimilar pair as area charts (Figure 3)."""
-    examples: dict[str, Any] = result["similarity"]
+    examples: Record = result["similarity"]
     figure, axes = _subplots(1, len(examples), (3.8 * len(examples), 2.9))
     for axis, (name, example) in zip(axes, examples.items(), strict=True):
         classes = np.arange(1, len(example["left"]) + 1)

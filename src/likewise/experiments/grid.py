@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +24,7 @@ from likewise.experiments.programs import Outcome, chain_program
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.store import Result, load_result, save_result
 from likewise.io.atomic import replacing
+from likewise.io.json import Record
 from likewise.io.provenance import provenance
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.scheduler import Program, interleave, named, run_program
@@ -34,7 +34,7 @@ Chain = list[Cell]
 Report = Callable[[Result], None]
 
 
-def cell_settings(settings: TableSettings, cell: Cell) -> dict[str, Any]:
+def cell_settings(settings: TableSettings, cell: Cell) -> Record:
     """What decides a cell's result besides its name; stored with it and compared on resuming."""
     return {
         "recipe": settings.recipe(cell.method).to_dict(),
@@ -67,7 +67,8 @@ def run_table(
 ) -> None:
     """Run what is unfinished of a table: ``jobs`` cells at once, spread over the devices.
 
-    On a GPU cells share it as lanes of one process; on the CPU each takes a process of its own.
+    On a GPU cells share it as interleaved programs of one process; on the CPU each takes a process
+    of its own.
     """
     chains = unfinished(settings, out)
     _forget_finished(settings, chains, out)
@@ -75,9 +76,9 @@ def run_table(
         pretrained_body(settings, dataset, out, devices[0])  # once, before workers ask for it
     gpu = devices[0].type == "cuda"
     workers = len(devices) if gpu else min(jobs, max(1, len(chains)))
-    lanes = max(1, -(-jobs // workers)) if gpu else 1
+    concurrency = max(1, -(-jobs // workers)) if gpu else 1
     if workers == 1:
-        run_chains(chains, settings, dataset, out, devices[0], lanes, report)
+        run_chains(chains, settings, dataset, out, devices[0], concurrency, report)
         return
     threads = 0 if gpu else max(1, torch.get_num_threads() // workers)
     context = multiprocessing.get_context("spawn")
@@ -85,7 +86,9 @@ def run_table(
         parts = []
         for k in range(workers):
             share, device = chains[k::workers], devices[k % len(devices)]
-            parts.append(pool.submit(_work, share, settings, dataset, out, device, lanes, threads))
+            parts.append(
+                pool.submit(_work, share, settings, dataset, out, device, concurrency, threads)
+            )
         _watch(parts, [cell for chain in chains for cell in chain], out, report)
 
 
@@ -109,10 +112,10 @@ def run_chains(
     dataset: Dataset,
     out: Path,
     device: torch.device,
-    lanes: int = 1,
+    concurrency: int = 1,
     report: Report | None = None,
 ) -> None:
-    """Run chains in this process, ``lanes`` of them side by side."""
+    """Run chains in this process, ``concurrency`` of them side by side."""
     checkpoints = Checkpoints(
         _checkpoint_folder(settings, out),
         {
@@ -123,12 +126,14 @@ def run_chains(
         },
         every_seconds=CHECKPOINT_SECONDS,
     )
-    programs = chain_programs(chains, settings, dataset, out, device, lanes, report, checkpoints)
-    if lanes == 1:
+    programs = chain_programs(
+        chains, settings, dataset, out, device, concurrency, report, checkpoints
+    )
+    if concurrency == 1:
         for program in programs:
             run_program(program, checkpoints=checkpoints)
     else:
-        interleave(programs, lanes, checkpoints=checkpoints)
+        interleave(programs, concurrency, checkpoints=checkpoints)
 
 
 def chain_programs(
@@ -137,12 +142,12 @@ def chain_programs(
     dataset: Dataset,
     out: Path,
     device: torch.device,
-    lanes: int = 1,
+    concurrency: int = 1,
     report: Report | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> Iterator[Program[None]]:
     """Programs that train the cells of each chain and store their results."""
-    made_by = provenance(device) | {"lanes": lanes}
+    made_by = provenance(device) | {"concurrency": concurrency}
     problems = Problems(dataset, settings, device, pretrained_body(settings, dataset, out, device))
 
     def finished(outcome: Outcome) -> None:
@@ -196,13 +201,13 @@ def _work(
     dataset: Dataset,
     out: Path,
     device: torch.device,
-    lanes: int,
+    concurrency: int,
     threads: int,
 ) -> None:
     """One worker process's share."""
     if threads:
         torch.set_num_threads(threads)
-    run_chains(chains, settings, dataset, out, device, lanes)
+    run_chains(chains, settings, dataset, out, device, concurrency)
 
 
 def _watch(parts: list[Future[None]], cells: list[Cell], out: Path, report: Report | None) -> None:

@@ -15,8 +15,8 @@ NOISE_RATES = (0.2, 0.3, 0.4, 0.5, 0.6)
 class Reported:
     """A figure of the paper: mean and deviation over its trials."""
 
-    mean: float
-    deviation: float | None = None
+    mean: float  # accuracy in percent
+    deviation: float | None = None  # over trials, where it was reported
 
 
 def _row(*percent: tuple[float, float]) -> dict[float | None, Reported]:

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.datasets import Dataset
 from likewise.errors import InputError
 from likewise.io.atomic import replacing
+from likewise.io.npy import Array
 from likewise.items import network_shape
 from likewise.nn.model import InputLayer
 from likewise.nn.networks import build_network, embed, last_linear
@@ -28,16 +27,16 @@ from likewise.nn.networks import build_network, embed, last_linear
 class Contrast:
     """Settings of the pre-training."""
 
-    epochs: int = 100
-    batch_size: int = 512
-    lr: float = 0.3
-    weight_decay: float = 1e-4
-    temperature: float = 0.5
-    projection: int = 128
+    epochs: int = 100  # passes over the images
+    batch_size: int = 512  # images a step, two views of each
+    lr: float = 0.3  # peak learning rate
+    weight_decay: float = 1e-4  # of SGD
+    temperature: float = 0.5  # of the similarities
+    projection: int = 128  # dimensions that are compared
 
 
 def pretrain(
-    items: NDArray[Any], network: str, device: torch.device, contrast: Contrast, seed: int = 0
+    items: Array, network: str, device: torch.device, contrast: Contrast, seed: int = 0
 ) -> dict[str, Tensor]:
     """Weights of a network (all but its last layer) from images (N, H, W[, channels]) alone."""
     if items.ndim < 3:

@@ -18,6 +18,8 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.pretrain import load_body
 from likewise.experiments.settings import TableSettings
 from likewise.experiments.streamed import StreamedProblem
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.items import network_shape
 from likewise.items.lazy import LazyImages
 from likewise.methods.problem import Problem
@@ -35,9 +37,9 @@ from likewise.training.run import TrainingRun
 class DeviceItems:
     """The items of a trial on the device, and their scaling: shared by all its cells."""
 
-    train: Tensor
-    held: Tensor
-    inputs: InputLayer
+    train: Tensor  # training items
+    held: Tensor  # held-out items
+    inputs: InputLayer  # the input layer, fitted once
     body: dict[str, Tensor] | None = None  # pre-trained weights to start from
 
 
@@ -45,7 +47,7 @@ class DeviceItems:
 class TrialProblem(Problem):
     """A `Problem` whose items are on the device already."""
 
-    shared: DeviceItems
+    shared: DeviceItems  # what all cells of the trial share
 
     def model(self, start: int = 0) -> Model:
         shape = network_shape(self.items)
@@ -60,7 +62,7 @@ class TrialProblem(Problem):
         recipe: Recipe,
         model: nn.Module | None = None,
         start: int = 0,
-        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        split: tuple[Array, Array] | None = None,
     ) -> TrainingRun:
         own = self.shared.train, self.shared.held
         train, held = own if split is None else (self.take(split[0]), self.take(split[1]))
@@ -80,9 +82,9 @@ class Truth:
     """For scoring only: test items and classes, T, and the perceived class behind each id."""
 
     test_items: Any  # a tensor on the device, or images on disk (`LazyImages`)
-    test_classes: NDArray[np.int64]
+    test_classes: NDArray[np.int64]  # (n,) their true classes
     transition: NDArray[np.float64] | None  # None where nobody knows the true classes
-    class_of_id: NDArray[np.int64]
+    class_of_id: NDArray[np.int64]  # the true class behind each component
 
 
 def perceived_classes(
@@ -144,17 +146,17 @@ class Problems:
 
     def _located(self, base: Problem) -> Problem:
         """The same problem with its items where they are trained on."""
-        fields: dict[str, Any] = {f.name: getattr(base, f.name) for f in dataclasses.fields(base)}
+        fields: Record = {f.name: getattr(base, f.name) for f in dataclasses.fields(base)}
         fields["device"] = self.device
         if self.dataset.is_listed:
-            streaming: dict[str, Any] = {
+            streaming: Record = {
                 "pretrained": self.settings.pretrained,
                 "workers": self.settings.workers,
             }
             return StreamedProblem(**fields, **streaming)
         return TrialProblem(**fields, shared=self._on_device(base))
 
-    def _readable(self, items: NDArray[Any]) -> Any:
+    def _readable(self, items: Array) -> Any:
         if not self.dataset.is_listed:
             return items
         return LazyImages(items, self.settings.image_size or 224)
@@ -181,7 +183,7 @@ class Problems:
         return self._shared[trial]
 
 
-def class_of_id(ids: NDArray[np.int32], z: NDArray[Any], n_classes: int) -> NDArray[np.int64]:
+def class_of_id(ids: NDArray[np.int32], z: Array, n_classes: int) -> NDArray[np.int64]:
     """(C,) the perceived class behind each id; ids that no item has take the classes left over."""
     present, first = np.unique(ids[ids >= 0], return_index=True)
     named = np.full(n_classes, -1, np.int64)

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Problems, Truth
 from likewise.experiments.scoring import score
 from likewise.experiments.settings import TableSettings
+from likewise.io.json import Record
 from likewise.methods.joint import joint_program
 from likewise.methods.options import FitOptions
 from likewise.methods.pairwise import (
@@ -34,9 +34,9 @@ from likewise.training.scheduler import Program
 class Outcome:
     """A trained cell: its figures, and all that was learned."""
 
-    cell: Cell
-    result: dict[str, Any]
-    fitted: FitResult
+    cell: Cell  # which one
+    result: Record  # its figures
+    fitted: FitResult  # what was learned
 
 
 def chain_program(

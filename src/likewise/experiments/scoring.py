@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from likewise.experiments.cells import Cell
 from likewise.experiments.problem import Truth
+from likewise.io.json import Record
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult
 from likewise.metrics import (
@@ -21,7 +20,7 @@ from likewise.metrics import (
 )
 from likewise.nn.model import logits_of
 
-Figures = dict[str, Any]
+Figures = Record
 
 
 def score(cell: Cell, fitted: FitResult, problem: Problem, truth: Truth) -> Figures:

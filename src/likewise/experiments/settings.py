@@ -1,8 +1,8 @@
 """The settings of an experiment: one TOML file a table, read into a checked dataclass.
 
 A file says what is run on what, and in ``[training]`` (KCL, MCL, MNS) and ``[joint]`` how: fields
-of `likewise.training.recipe.Recipe`, on top of the network's own recipe. ``[own.METHOD]`` changes them for
-one method.
+of `likewise.training.recipe.Recipe`, on top of the network's own recipe. ``[own.METHOD]`` changes
+them for one method.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
+from likewise.io.json import Record
 from likewise.methods import registry
 from likewise.training.recipe import Recipe, default_recipe
 
@@ -47,26 +48,26 @@ _CONFIGS = Path(__file__).parent / "configs"
 class TableSettings:
     """One table: what is run, on what, how often, and how."""
 
-    table: str
-    title: str
-    dataset: str
-    network: str
+    table: str  # its name
+    title: str  # as printed above it
+    dataset: str  # by name
+    network: str  # by name
     noise_kind: tuple[str, ...]  # symmetric, pair_flip, or the names of real label sources
     noise: tuple[float, ...] = ()  # rates for synthetic noise; empty for real noise
-    methods: tuple[str, ...] = METHODS
-    trials: int = 5
-    held_out: float = 0.1
+    methods: tuple[str, ...] = METHODS  # names of METHODS
+    trials: int = 5  # repetitions of each cell
+    held_out: float = 0.1  # share of items that choose the epoch
     estimator: str | float = "counts"  # of T in MNS(T̂): counts, argmax (the paper's) or a quantile
     items: int | None = None  # use only so many training items (for smoke runs)
     pretrained: str = "none"  # none | self (without labels) | imagenet | a state dict's path
     image_size: int | None = None  # for sets that are streamed from disk
     workers: int = 4  # processes that decode them
     training: Recipe = field(default_factory=Recipe)  # kcl, mcl, mns
-    joint: Recipe = field(default_factory=Recipe)
+    joint: Recipe = field(default_factory=Recipe)  # recipe of the joint method
     # Changes for one method alone, as {"mns_true": {"epochs": 12}}: it goes on from MCL.
-    own: dict[str, dict[str, Any]] = field(default_factory=dict)
-    contrast: dict[str, Any] = field(default_factory=dict)  # of pretrained = "self"
-    quick: dict[str, Any] = field(default_factory=dict)  # overrides for --quick
+    own: dict[str, Record] = field(default_factory=dict)
+    contrast: Record = field(default_factory=dict)  # of pretrained = "self"
+    quick: Record = field(default_factory=dict)  # overrides for --quick
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, str) or not re.fullmatch(r"[\w-]{1,80}", self.table):
@@ -157,13 +158,11 @@ def load_settings(table: str | Path) -> TableSettings:
     return _build(raw, path)
 
 
-def _build(values: dict[str, Any], path: Path) -> TableSettings:
+def _build(values: Record, path: Path) -> TableSettings:
     known = {f.name for f in dataclasses.fields(TableSettings)}
     if unknown := sorted(set(values) - known):
         raise InputError(f"{path}: unknown setting {unknown[0]!r}; known are {sorted(known)}.")
-    frozen: dict[str, Any] = {
-        key: tuple(v) if isinstance(v, list) else v for key, v in values.items()
-    }
+    frozen: Record = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
     try:
         return TableSettings(**frozen)
     except TypeError as error:

@@ -12,7 +12,7 @@ from typing import Any
 from likewise.errors import InputError
 from likewise.experiments.cells import Cell
 from likewise.io.atomic import write_json, write_text
-from likewise.io.json import parse_json_object, read_json_object
+from likewise.io.json import Record, parse_json_object, read_json_object
 from likewise.methods.result import last_stage
 
 COLUMNS = (
@@ -20,10 +20,10 @@ COLUMNS = (
     *("accuracy", "last_accuracy", "transition_error", "gram_error", "classes_used"),
     *("epochs", "seconds", "device", "commit"),
 )
-Result = dict[str, Any]
+Result = Record
 
 
-def read_result_json(path: Path) -> dict[str, Any]:
+def read_result_json(path: Path) -> Record:
     """What a finished cell wrote there."""
     return read_json_object(path, hint="remove it to redo its run")
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from likewise.errors import InputError
+from likewise.io.npy import Array
 from likewise.items.lazy import LazyImages
 from likewise.items.streaming import Batch, ImageStream
 from likewise.methods.problem import Problem
@@ -77,8 +77,8 @@ class StreamedItems(ItemSource):
 class StreamedProblem(Problem):
     """A `Problem` whose items are images on disk (`LazyImages`)."""
 
-    pretrained: str = "none"
-    workers: int = 4
+    pretrained: str = "none"  # weights to start from
+    workers: int = 4  # processes that decode images
 
     def model(self, start: int = 0) -> Model:
         items = cast(LazyImages, self.items)
@@ -98,7 +98,7 @@ class StreamedProblem(Problem):
         recipe: Recipe,
         model: nn.Module | None = None,
         start: int = 0,
-        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        split: tuple[Array, Array] | None = None,
     ) -> TrainingRun:
         train, held = self.parts[:2] if split is None else split
         if recipe.mean_teacher_from is not None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from likewise.experiments import paper
 from likewise.experiments.settings import METHODS, TABLES
+from likewise.io.json import Record
 
 Key = tuple[str, str, float | None, str]
 
@@ -19,18 +20,18 @@ Key = tuple[str, str, float | None, str]
 class Summary:
     """The trials of one cell of a table; accuracies are fractions, None where there is nothing."""
 
-    table: str
-    noise_kind: str
-    noise: float | None
-    method: str
-    trials: int
-    mean: float
+    table: str  # of which table
+    noise_kind: str  # symmetric, pair_flip, or a real source
+    noise: float | None  # rate of synthetic noise, else None
+    method: str  # a name of METHODS
+    trials: int  # how many there are
+    mean: float  # accuracy in percent
     deviation: float | None  # over trials (n - 1); None for one trial
     collapsed: int  # trials in which some class was never predicted
-    transition_error: float | None
-    gram_error: float | None
-    paper: paper.Reported | None
-    paper_transition_error: float | None
+    transition_error: float | None  # mean over trials, where T is known
+    gram_error: float | None  # the same of TT'
+    paper: paper.Reported | None  # what the paper reports, if it does
+    paper_transition_error: float | None  # the same of T
 
     @property
     def difference(self) -> float | None:
@@ -52,9 +53,9 @@ class Summary:
         return None if self.paper is None else self.verdict != "below"
 
 
-def summarise(results: Iterable[dict[str, Any]]) -> list[Summary]:
+def summarise(results: Iterable[Record]) -> list[Summary]:
     """One summary for each (table, noise, method), in the paper's order."""
-    groups: dict[Key, list[dict[str, Any]]] = defaultdict(list)
+    groups: dict[Key, list[Record]] = defaultdict(list)
     for r in results:
         groups[r["table"], r["noise_kind"], r["noise"], r["method"]].append(r)
     return [_summary(key, groups[key]) for key in sorted(groups, key=_paper_order)]
@@ -66,7 +67,7 @@ def _paper_order(key: Key) -> tuple[Any, ...]:
     return (place, table, METHODS.index(method), kind, -1.0 if noise is None else noise)
 
 
-def _summary(key: Key, trials: Sequence[dict[str, Any]]) -> Summary:
+def _summary(key: Key, trials: Sequence[Record]) -> Summary:
     table, kind, noise, method = key
     accuracy = np.array([t["accuracy"] for t in trials], float)
     return Summary(
@@ -82,6 +83,6 @@ def _summary(key: Key, trials: Sequence[dict[str, Any]]) -> Summary:
     )
 
 
-def _mean_of(trials: Sequence[dict[str, Any]], name: str) -> float | None:
+def _mean_of(trials: Sequence[Record], name: str) -> float | None:
     values = [t[name] for t in trials if t.get(name) is not None]
     return float(np.mean(values)) if values else None

@@ -6,13 +6,15 @@ import json
 import math
 import os
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from likewise.errors import InputError
 from likewise.io.regular import open_regular
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
+# The same where each value is looked at by who uses it, as a file of ours promises it.
+Record: TypeAlias = "dict[str, Any]"
 
 MAX_BYTES = 256 * 2**20
 MAX_DEPTH = 60  # whatever walks through a value by calling itself must come back
@@ -85,10 +87,12 @@ def plain(value: object) -> Json:
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str):  # half a character, as in some file names, is none to a reader
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, os.PathLike):
-        return str(value)
+        return plain(str(value))
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from likewise._version import __version__
 from likewise.errors import InputError
 from likewise.methods.options import FitOptions, check_asked
-from likewise.methods.problem import Problem
+from likewise.methods.problem import LARGEST_COPY, Problem
 from likewise.methods.registry import method_called
 from likewise.methods.result import FitResult
 from likewise.pairs import Pairs
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.progress import Report
 from likewise.training.scheduler import run_program
+
+PART = 32 * 2**20  # bytes; of a larger array `digest_of` takes a sample
 
 
 def number_of_classes(
@@ -58,7 +62,7 @@ def fit(
     check_asked(chosen, options, problem.recipe)
     if checkpoints is not None:
         asked = {"method": method, **options.identity()}
-        checkpoints = checkpoints.bound(identity(problem) | asked)
+        checkpoints = checkpoints.bound(checkpoints.identity | identity(problem) | asked)
         options = replace(options, checkpoints=checkpoints)
     fitted = run_program(chosen.start(problem, options), progress, checkpoints)
     return replace(fitted, choice=fitted.choice or f"{fitted.method}: as asked")
@@ -71,10 +75,20 @@ def identity(problem: Problem) -> dict[str, object]:
         (pairs.components(),) if pairs.is_complete else tuple(pairs.columns().values())
     )
     return {
-        "items' digest": digest_of(problem.items),
+        "likewise": __version__,  # another version may train otherwise, and so may another torch
+        "torch": torch.__version__,
+        "items' digest": _digest_of_items(problem.items),
         "judgements' digest": digest_of(*columns),
         "n_classes": problem.n_classes,
         "network": problem.network_name or type(problem.network).__name__,
         "held_out": problem.held_out,
         "seed": problem.seed,
     }
+
+
+def _digest_of_items(items: NDArray[np.generic]) -> str:
+    """Of every number, part by part; of a memory map larger than memory, of a sample."""
+    if isinstance(items, np.memmap) and items.nbytes > LARGEST_COPY:
+        return digest_of(items)
+    rows = max(1, PART * len(items) // max(items.nbytes, 1))
+    return digest_of(*(items[start : start + rows] for start in range(0, len(items), rows)))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.errors import InputError
+from likewise.io.json import Record
 from likewise.methods.alignment import align_transition
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.options import FitOptions
@@ -161,7 +161,7 @@ def next_generation(
     evidence: Tensor,
     found: CrossFit,
     transition: Tensor,
-    changes: dict[str, Any],
+    changes: Record,
 ) -> Generator[TrainingRun, TrainingRun, CrossFit]:
     """Students of the teachers before them, cross-fitted as these were, that will teach in turn."""
     posterior = class_posterior(found.log_g, transition, evidence)
@@ -200,7 +200,7 @@ def _out_of_fold(
     return CrossFit((log_g / temperature).log_softmax(dim=1), transition, networks, run.recipe)
 
 
-def _student_recipe(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
+def _student_recipe(recipe: Recipe, changes: Record) -> Recipe:
     """A student has teachers of its own: it needs no other, and its noise is known."""
     alone = recipe.with_(mean_teacher_from=None, high_noise=None, teachers=0, students=({},))
     return alone.with_(**changes)

@@ -142,8 +142,8 @@ def mns_stage2(
 
 
 def starting_point(problem: Problem, stage1: nn.Module) -> nn.Module | None:
-    """Where stage 2 begins: from stage 1 if every class is alive there or can be revived, else
-    (None) anew.
+    """Where stage 2 begins: from stage 1 if every class is alive there, or merged outputs can be
+    split, else (None) anew.
 
     T was estimated in stage 1's order of classes, and from a fresh start the pairwise loss often
     merges classes at high noise; but a class that stage 1 has lost would stay lost.
@@ -156,7 +156,7 @@ def starting_point(problem: Problem, stage1: nn.Module) -> nn.Module | None:
 
 
 def calibrate_start(problem: Problem, start: nn.Module, objective: Objective) -> nn.Module:
-    """A model that goes on with a new objective, made as sure as held-out judgements ask for.
+    """A model that goes on with a new objective, temperature-scaled to held-out judgements.
 
     Stage 1 learned f; with T behind it the same model must be surer, and would spend the first
     epochs on nothing else.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from likewise.errors import InputError
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.items import Items, Selection, network_shape
 from likewise.nn.model import InputLayer, Model, check_outputs
 from likewise.nn.networks import build_network, default_network
@@ -31,19 +32,19 @@ STARTS_APART = 100_003  # between the seeds of several starts, so that no two fi
 class Problem:
     """What every method starts from; the split into training and held-out items is made once."""
 
-    items: NDArray[Any]
-    pairs: Pairs
-    n_classes: int
-    network: str | nn.Module | None = None
-    recipe: Recipe | dict[str, Any] | None = None
-    held_out: float = 0.1
-    seed: int = 0
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    items: Array  # (N, ...) features or images
+    pairs: Pairs  # judgements about them
+    n_classes: int  # C
+    network: str | nn.Module | None = None  # a name, a module, or None: by the items
+    recipe: Recipe | Record | None = None  # how to train, or changes to the network's own recipe
+    held_out: float = 0.1  # share of the items set aside
+    seed: int = 0  # all randomness follows from it
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))  # where to train
     # The items on the device already, where many problems share them.
     resident: Tensor | None = None
 
     @cached_property
-    def parts(self) -> tuple[NDArray[Any], NDArray[Any], Pairs, Pairs]:
+    def parts(self) -> tuple[Array, Array, Pairs, Pairs]:
         """(train items, held-out items, judgements among each)."""
         return self.pairs.split(self.held_out, np.random.default_rng([self.seed, 1]))
 
@@ -93,7 +94,7 @@ class Problem:
         recipe: Recipe,
         model: nn.Module | None = None,
         start: int = 0,
-        split: tuple[NDArray[Any], NDArray[Any]] | None = None,
+        split: tuple[Array, Array] | None = None,
     ) -> TrainingRun:
         """A run over the training items; another order of batches for every ``start``.
 
@@ -112,7 +113,7 @@ class Problem:
             process_group=current_process_group(),
         )
 
-    def take(self, index: NDArray[Any]) -> Items:
+    def take(self, index: Array) -> Items:
         """Some items: from the device where they are there already, else a copy, or, of a memory
         map too large for that, a selection that is read as it is needed."""
         if self.resident is not None:

@@ -46,12 +46,13 @@ def judged_area(
     n_same, n_different = int(same.sum()), int((~same).sum())
     if not n_same or not n_different:
         return None, 0.0
-    from sklearn.metrics import roc_auc_score
+    from scipy.stats import mannwhitneyu
 
     p = np.einsum("mc,mc->m", probabilities[left], probabilities[right])
+    wins = float(mannwhitneyu(p[same], p[~same], method="asymptotic").statistic)
     # Under no information. Judgements of an item hang together: no more count than there are items.
     few = min(n_same, n_different, len(probabilities))
-    return float(roc_auc_score(same, p)), float(np.sqrt(1 / (6 * few)))
+    return wins / (n_same * n_different), float(np.sqrt(1 / (6 * few)))
 
 
 def _naming(

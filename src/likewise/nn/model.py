@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from likewise.errors import InputError
 from likewise.items import Items, network_shape
 
+TINIEST = 1 / float(np.finfo(np.float32).max)  # a deviation whose inverse is a number still
+
 
 class InputLayer(nn.Module):
     """From items as they came to what a network takes: channels first, centred, scaled.
@@ -45,6 +47,11 @@ class InputLayer(nn.Module):
             axes = (0, 1, 2)
             mean, deviation = values.mean(axis=axes), values.std(axis=axes)
             deviation = np.where(deviation > 0, deviation, 1.0)
+        if (deviation < TINIEST).any():
+            raise InputError(
+                f"the items differ by so little (deviations of {float(np.min(deviation)):.1g}) "
+                "that single precision cannot scale them; give them on a larger scale."
+            )
         return cls(
             torch.as_tensor(np.atleast_1d(mean), dtype=torch.float32),
             torch.as_tensor(np.atleast_1d(1 / deviation), dtype=torch.float32),

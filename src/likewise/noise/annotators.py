@@ -33,21 +33,11 @@ def type_grid() -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorChannel:
-    """Types of annotators over a shared ``eta``; see the module's text.
+    """K types of annotators over a shared ``eta``, of R annotators; see the module's text."""
 
-    Attributes
-    ----------
-    eta : (2,) or (C, C)
-        How alike two perceived classes look: positive leans to "same".
-    type_posterior : (R, K)
-        Each annotator's type, given that person's answers.
-    type_prior : (K,)
-        How common each type is.
-    """
-
-    eta: Tensor
-    type_posterior: Tensor
-    type_prior: Tensor
+    eta: Tensor  # (2,) or (C, C) how alike two perceived classes look: positive leans to "same"
+    type_posterior: Tensor  # (R, K) each annotator's type, given that person's answers
+    type_prior: Tensor  # (K,) how common each type is
 
     @classmethod
     def start(cls, n_annotators: int, eta: Tensor) -> AnnotatorChannel:

@@ -80,14 +80,11 @@ def bernoulli_log_table(p_same: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class RateChannel:
-    """Two rates: ``a`` = P(same | z equal), ``b`` = P(same | z different).
+    """Two rates of "same": where perceived classes are equal, and where they differ."""
 
-    ``prior`` is the strength, in judgements, of the Beta priors (means .9 and .1) on both.
-    """
-
-    a: float = 0.9
-    b: float = 0.1
-    prior: float = 2.0
+    a: float = 0.9  # P(same | z equal)
+    b: float = 0.1  # P(same | z different)
+    prior: float = 2.0  # strength, in judgements, of the Beta priors (means .9 and .1)
 
     def __post_init__(self) -> None:
         for name, rate in (("a", self.a), ("b", self.b)):
@@ -130,11 +127,10 @@ class RateChannel:
 class ExactChannel:
     """The paper's channel: "same" exactly where the perceived classes are equal.
 
-    Inference merges items joined by "same" instead of passing messages; ``slip`` is what a
-    judgement that contradicts the merged items is given, so that evidence stays finite.
+    Inference merges items joined by "same" instead of passing messages.
     """
 
-    slip: float = SLIP
+    slip: float = SLIP  # of a judgement that contradicts merged items: evidence stays finite
 
     @property
     def two_rate(self) -> bool:
@@ -167,14 +163,13 @@ class ExactChannel:
 
 @dataclass(frozen=True, eq=False)
 class ConfusionChannel:
-    """A symmetric (C, C) matrix of P(same | z_i, z_j): some classes are told apart less well.
+    """A matrix of P(same | z_i, z_j): some classes are told apart less well.
 
-    ``prior`` judgements of the two overall rates are added to each cell, so that a pair of
-    classes that was seldom judged falls back to them.
+    A pair of classes that was seldom judged falls back to the two overall rates.
     """
 
-    p_same: Tensor
-    prior: float = 10.0
+    p_same: Tensor  # (C, C) P(same | z_i, z_j), symmetric
+    prior: float = 10.0  # judgements of the two overall rates added to each cell
 
     def __post_init__(self) -> None:
         p = self.p_same

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
+from likewise.io.json import Record
 from likewise.metrics import best_matching, confusion
 from likewise.runs import Run
 from likewise.runs.files import read_json
@@ -26,44 +27,36 @@ class Confusion:
     the classes they are matched to, those without a match last (``learned`` (P,) says which).
     """
 
-    true_names: list[str]
-    learned: list[int]
-    counts: NDArray[np.int64]
+    true_names: list[str]  # (Q,) names of the true classes
+    learned: list[int]  # (P,) the learned class of each column
+    counts: NDArray[np.int64]  # (Q, P) items by true and learned class
     matched: list[int]  # the column of each row, -1 for none
-    accuracy: float
+    accuracy: float  # under the best matching
 
 
 @dataclass(frozen=True)
 class Contents:
-    """A run as a report sees it: n of N items are shown, C classes were learned.
+    """A run as a report sees it: n of N items are shown, C classes were learned."""
 
-    Attributes
-    ----------
-    kept : (n,) positions of the shown items among all N; ids : (n,) their names
-    posterior : (n, C); points : (n, 2), places on the map
-    sizes : (C,) predicted items of each class among all N
-    truth : (n,) names of true classes, or None
-    """
-
-    name: str
-    config: dict[str, Any]
-    metrics: dict[str, Any]
-    history: list[dict[str, Any]]
-    judgements: dict[str, Any]
-    calibration: dict[str, Any]
-    suspects: Columns
-    annotators: Columns | None
-    channel: dict[str, Any] | None
-    transition: NDArray[np.float64] | None
-    class_names: list[str]
-    kept: NDArray[np.int64]
-    ids: NDArray[np.str_]
-    posterior: NDArray[np.float32]
-    points: NDArray[np.float32]
-    sizes: NDArray[np.int64]
-    truth: NDArray[np.str_] | None
-    thumbnails: NDArray[np.uint8] | None
-    thumbnail_of: NDArray[np.int64]
+    name: str  # the run folder's name
+    config: Record  # what was asked
+    metrics: Record  # final figures
+    history: list[Record]  # a row an epoch
+    judgements: Record  # what `describe` said
+    calibration: Record  # P(same), predicted and observed
+    suspects: Columns  # judgements most probably wrong, by columns
+    annotators: Columns | None  # people by columns, most reliable first
+    channel: Record | None  # the learned channel, as a dict
+    transition: NDArray[np.float64] | None  # (C, C) T
+    class_names: list[str]  # (C,) as the model has them now
+    kept: NDArray[np.int64]  # (n,) positions of the shown items among all N
+    ids: NDArray[np.str_]  # (n,) their names
+    posterior: NDArray[np.float32]  # (n, C) g of the shown items
+    points: NDArray[np.float32]  # (n, 2) their places on the map
+    sizes: NDArray[np.int64]  # (C,) predicted items of each class, of all N
+    truth: NDArray[np.str_] | None  # (n,) names of true classes
+    thumbnails: NDArray[np.uint8] | None  # (k, h, w[, 3]) small pictures
+    thumbnail_of: NDArray[np.int64]  # (k,) the items they show, among all N
 
     @property
     def n_classes(self) -> int:

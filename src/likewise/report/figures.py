@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from likewise.io.json import Record
 from likewise.report.contents import Columns
 
 MAX_POINTS = 400
@@ -26,12 +27,12 @@ _NAMES = {
 class Frame:
     """A drawing's size and the part of it that the data fills, in SVG units."""
 
-    width: int = 560
-    height: int = 220
-    left: int = 58
-    right: int = 22
-    top: int = 12
-    bottom: int = 30
+    width: int = 560  # of the whole drawing
+    height: int = 220  # of the whole drawing
+    left: int = 58  # margin
+    right: int = 22  # margin
+    top: int = 12  # margin
+    bottom: int = 30  # margin
 
     @property
     def inner(self) -> tuple[float, float]:
@@ -46,41 +47,42 @@ class Frame:
 
 @dataclass(frozen=True)
 class Tick:
-    at: float
-    text: str
+    at: float  # its place
+    text: str  # its label
 
 
 @dataclass(frozen=True)
 class Hit:
     """An upright strip that shows ``tip`` when pointed at."""
 
-    x: float
-    width: float
-    tip: str
+    x: float  # left edge of what can be pointed at
+    width: float  # and how wide it is
+    tip: str  # what is told there
 
 
 @dataclass(frozen=True)
 class LineChart:
     """One quantity over the epochs of one stage; ``chosen`` is the x of the epoch that was kept."""
 
-    title: str
-    unit: str
-    frame: Frame
-    path: str
-    x_ticks: list[Tick]
-    y_ticks: list[Tick]
-    hits: list[Hit]
-    chosen: float | None
-    chosen_text: str
+    title: str  # above it
+    unit: str  # "epoch" or "round"
+    frame: Frame  # its margins
+    path: str  # the curve, as SVG
+    x_ticks: list[Tick]  # below
+    y_ticks: list[Tick]  # beside
+    hits: list[Hit]  # what can be pointed at
+    chosen: float | None  # x of the epoch that was kept
+    chosen_text: str  # what is told there
 
 
-def learning_curves(history: list[dict[str, Any]], best_epoch: int | None) -> list[LineChart]:
+def learning_curves(history: list[Record], best_epoch: int | None) -> list[LineChart]:
     """A chart for each quantity of each stage; the last stage is the one whose epoch was chosen."""
     stages = [list(rows) for _, rows in groupby(history, key=lambda row: row.get("method"))]
     charts = []
     for number, rows in enumerate(stages):
-        unit = "round" if "round" in rows[0] else "epoch"
-        first = 0 if unit == "round" else 1  # epochs are kept from 0, and told from 1
+        counter = "round" if "round" in rows[0] else "epoch"
+        unit = "round" if rows[0].get("method") == "em" else counter
+        first = 0 if counter == "round" else 1  # epochs are kept from 0, and told from 1
         chosen = None
         if best_epoch is not None and number == len(stages) - 1:
             chosen = best_epoch + 1
@@ -88,7 +90,7 @@ def learning_curves(history: list[dict[str, Any]], best_epoch: int | None) -> li
         prefix = f"{stage}: " if len(stages) > 1 and stage else ""
         for name in _curves(rows):
             kept = [
-                (row.get(unit, k) + first, row[name])
+                (row.get(counter, k) + first, row[name])
                 for k, row in enumerate(rows)
                 if _finite(row.get(name))
             ]
@@ -143,14 +145,14 @@ def line_chart(
 class Dot:
     """A bin: predicted and observed share of "same", and the latter's 95% interval."""
 
-    x: float
-    y: float
-    radius: float
-    predicted: float
-    observed: float
-    low: float
-    high: float
-    judgements: int
+    x: float  # its place
+    y: float  # its place
+    radius: float  # by judgements
+    predicted: float  # mean P(same)
+    observed: float  # share of "same"
+    low: float  # end of its 95% interval
+    high: float  # end of its 95% interval
+    judgements: int  # behind it
 
     @property
     def tip(self) -> str:
@@ -164,14 +166,14 @@ class Dot:
 class Calibration:
     """Predicted against observed shares of "same": a dot a bin, as large as its judgements."""
 
-    frame: Frame
-    dots: list[Dot]
-    path: str
+    frame: Frame  # its margins
+    dots: list[Dot]  # a bin each
+    path: str  # through them, as SVG
     ticks: list[Tick]  # both axes: x from the left, y from the bottom, in shares
     corner: tuple[float, float, float, float]  # the diagonal's ends
 
 
-def calibration_chart(calibration: dict[str, Any]) -> Calibration | None:
+def calibration_chart(calibration: Record) -> Calibration | None:
     """The reliability diagram; None where no judgement could be looked at."""
     bins = calibration.get("bins") or {}
     if not bins.get("judgements"):
@@ -203,9 +205,9 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 class Histogram:
     """Upright bars over a range that ends at 1."""
 
-    frame: Frame
+    frame: Frame  # its margins
     bars: list[tuple[float, float, float, float, str]]  # x, y, width, height, tip
-    ticks: list[Tick]
+    ticks: list[Tick]  # below
 
 
 def reliability_histogram(annotators: Columns | None) -> Histogram | None:
@@ -252,7 +254,7 @@ def thin(
     return [p for k, p in enumerate(points) if k % step == 0 or k == last or p[0] == keep]
 
 
-def _curves(rows: list[dict[str, Any]]) -> list[str]:
+def _curves(rows: list[Record]) -> list[str]:
     names = dict.fromkeys(name for row in rows for name in row)
     return [
         name

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from likewise.io.json import Record
 from likewise.methods.registry import METHODS
 from likewise.noise.registry import CHANNELS
 from likewise.report.contents import Columns, Contents
@@ -21,9 +21,9 @@ BAD_CALIBRATION = 0.1
 class Tile:
     """One figure of the first screen."""
 
-    value: str
-    label: str
-    note: str = ""
+    value: str  # the figure
+    label: str  # what it is of
+    note: str = ""  # an aside
 
 
 def headline(contents: Contents) -> str:
@@ -45,6 +45,16 @@ def choice(contents: Contents) -> str:
     if isinstance(asked, dict) and asked.get("n_classes") == "auto":
         words = f"{words}; the number of classes was read off the judgements"
     return words.strip("; ")
+
+
+def stages(history: list[Record]) -> set[str]:
+    """What kinds of training a history tells of, among "em" and "teachers"."""
+    names = {str(row.get("method") or "") for row in history}
+    kinds = {
+        "teachers": any(name.startswith(("teacher", "forerunner")) for name in names),  # 0.1's word
+        "em": "em" in names or any("round" in row for row in history),
+    }
+    return {kind for kind, is_there in kinds.items() if is_there}
 
 
 def tiles(contents: Contents) -> list[Tile]:
@@ -122,7 +132,7 @@ def mistaken_share(contents: Contents) -> float:
     return float(1 - weight @ np.diag(contents.transition))
 
 
-def calibration_gap(calibration: dict[str, Any]) -> float | None:
+def calibration_gap(calibration: Record) -> float | None:
     """Mean distance of observed from predicted shares of "same", by judgements; None if unknown."""
     bins = calibration.get("bins") or {}
     weight = np.array(bins.get("judgements", []), float)
@@ -140,7 +150,7 @@ def uninformative(annotators: Columns | None) -> int:
     return sum(a is not None and b is not None and a - b < UNINFORMATIVE for a, b in pairs)
 
 
-def channel_words(channel: dict[str, Any] | None) -> str:
+def channel_words(channel: Record | None) -> str:
     """The channel in a sentence; empty where there is none."""
     if channel is None:
         return ""
@@ -148,7 +158,7 @@ def channel_words(channel: dict[str, Any] | None) -> str:
     return "" if entry is None else entry.describe(channel)
 
 
-def _share(d: dict[str, Any], key: str) -> float:
+def _share(d: Record, key: str) -> float:
     return float(d[key]) / max(int(d["judgements"]), 1)
 
 

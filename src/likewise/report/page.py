@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from likewise._version import __version__
 from likewise.errors import InputError
 from likewise.io.atomic import write_text
+from likewise.io.json import Record
 from likewise.report import figures, findings, tables
 from likewise.report.colours import class_colours, heat_rules
 from likewise.report.contents import Contents, read_contents, shorten
@@ -97,7 +98,7 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
         raise ValueError(error.message) from error
 
 
-def context(contents: Contents, folder: str | Path | None = None) -> dict[str, Any]:
+def context(contents: Contents, folder: str | Path | None = None) -> Record:
     """Everything the template shows."""
     cards, suspected = tables.class_cards(contents), tables.suspects(contents)
     pictures = pictures_of(contents, _wanted(cards, suspected), folder)
@@ -126,7 +127,7 @@ def context(contents: Contents, folder: str | Path | None = None) -> dict[str, A
         "people_left_out": left_out,
         "histogram": figures.reliability_histogram(contents.annotators),
         "curves": figures.learning_curves(contents.history, contents.metrics.get("best_epoch")),
-        "forerun": any("teacher" in str(row.get("method")) for row in contents.history),
+        "stages": findings.stages(contents.history),
         "calibration": figures.calibration_chart(contents.calibration),
         "cards": cards,
         "named": not all(name.startswith("class ") for name in contents.class_names),
@@ -191,7 +192,7 @@ def _wanted(cards: list[tables.ClassCard], suspected: list[tables.Suspect]) -> I
         yield from (suspect.left, suspect.right)
 
 
-def _made(contents: Contents) -> Iterator[tuple[str, dict[str, Any]]]:
+def _made(contents: Contents) -> Iterator[tuple[str, Record]]:
     versions = contents.config.get("versions")
     asked = {k: v for k, v in contents.config.items() if k not in ("versions", "kind", "version")}
     told = ("transition", "warnings", "class_names", "sizes", "choice")

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.report.contents import Contents, shorten
 
 GRID = 65_535
 MAX_NAMES = 1_300_000  # bytes of item names; a longer list is left out
 
 
-def pack_map(contents: Contents) -> dict[str, Any]:
+def pack_map(contents: Contents) -> Record:
     """Places, classes and confidence of the shown items, as little-endian typed arrays.
 
     ``x``, ``y`` uint16 over the map's range (outliers beyond it are put on its edge), ``cls`` and
@@ -24,7 +25,7 @@ def pack_map(contents: Contents) -> dict[str, Any]:
     """
     places = _on_grid(contents.points)
     truth_names: list[str] = []
-    packed: dict[str, Any] = {
+    packed: Record = {
         "n": len(contents.kept),
         "x": _base64(places[:, 0], "<u2"),
         "y": _base64(places[:, 1], "<u2"),
@@ -65,5 +66,5 @@ def size_in_page(names: list[str]) -> int:
     )
 
 
-def _base64(values: NDArray[Any], dtype: str) -> str:
+def _base64(values: Array, dtype: str) -> str:
     return base64.b64encode(np.asarray(values).astype(dtype).tobytes()).decode()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.io.json import Record
 from likewise.report.colours import class_colours, heat_level
 from likewise.report.contents import Columns, Confusion, Contents, shorten
 
@@ -21,21 +22,21 @@ ALIKE = 0.005
 
 @dataclass(frozen=True)
 class Cell:
-    text: str
-    level: int
-    tip: str
-    marked: bool = False
+    text: str  # as shown
+    level: int  # of its colour
+    tip: str  # told when pointed at
+    marked: bool = False  # whether it is a match
 
 
 @dataclass(frozen=True)
 class Matrix:
     """A heat map with its numbers (``rows``), or packed for a canvas where it is large."""
 
-    key: str
-    row_names: list[str]
-    column_names: list[str]
-    rows: list[list[Cell]]
-    packed: dict[str, Any] | None
+    key: str  # for ids on the page
+    row_names: list[str]  # (R,)
+    column_names: list[str]  # (Q,)
+    rows: list[list[Cell]]  # cells, where they are few
+    packed: Record | None  # numbers, where they are many
     top: list[tuple[str, str, str]]  # the largest cells off the diagonal: row, column, share
 
 
@@ -78,15 +79,15 @@ def confusion_matrix(contents: Contents, found: Confusion | None) -> Matrix | No
 class ClassCard:
     """A learned class: how large, how sure, and the items that show it best and least."""
 
-    name: str
-    colour: str
-    size: int
-    share: float
-    bar: float
-    confidence: float
-    typical: list[int]
-    uncertain: list[int]
-    truth: str
+    name: str  # of the class
+    colour: str  # of the class
+    size: int  # predicted items
+    share: float  # of all items
+    bar: float  # its length, of the longest
+    confidence: float  # mean probability
+    typical: list[int]  # items it is surest of
+    uncertain: list[int]  # items it is least sure of
+    truth: str  # the commonest true class
 
 
 def class_cards(contents: Contents) -> list[ClassCard]:
@@ -120,15 +121,15 @@ def class_cards(contents: Contents) -> list[ClassCard]:
 class Suspect:
     """A judgement most probably wrong, with both items."""
 
-    left: int
-    right: int
-    left_name: str
-    right_name: str
-    left_class: str
-    right_class: str
-    answer: str
-    wrong: float
-    person: str
+    left: int  # first item
+    right: int  # second item
+    left_name: str  # its name
+    right_name: str  # its name
+    left_class: str  # predicted
+    right_class: str  # predicted
+    answer: str  # same or different
+    wrong: float  # P(wrong)
+    person: str  # who gave it
 
 
 def suspects(contents: Contents) -> list[Suspect]:
@@ -155,11 +156,11 @@ def suspects(contents: Contents) -> list[Suspect]:
 
 @dataclass(frozen=True)
 class Person:
-    name: str
-    judgements: int | None
-    same_given_same: float | None
-    same_given_different: float | None
-    reliability: float | None
+    name: str  # of the person
+    judgements: int | None  # given
+    same_given_same: float | None  # P(same | same)
+    same_given_different: float | None  # P(same | different)
+    reliability: float | None  # 0 by chance, 1 always right
 
 
 def people(annotators: Columns | None) -> tuple[list[Person], int]:

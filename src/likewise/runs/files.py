@@ -7,21 +7,19 @@ import io
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from likewise.errors import InputError
-from likewise.io.json import read_json_object
-from likewise.io.npy import read_npz
+from likewise.io.json import Record, read_json_object
+from likewise.io.npy import Array, read_npz
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> Record:
     """A JSON object of bounded size, or an `InputError` that says what is wrong with the file."""
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
     return read_json_object(path)
 
 
-def history_text(history: list[dict[str, Any]]) -> str:
+def history_text(history: list[Record]) -> str:
     """Rows as CSV; a column that a row does not have is left blank."""
     columns = list(dict.fromkeys(name for row in history for name in row))
     text = io.StringIO()
@@ -31,7 +29,7 @@ def history_text(history: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def read_history(path: Path) -> list[dict[str, Any]]:
+def read_history(path: Path) -> list[Record]:
     """The rows again, numbers as numbers."""
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")
@@ -55,7 +53,7 @@ def _number(text: str | None) -> Any:
     return int(value) if value.is_integer() and "." not in text else value
 
 
-def read_arrays(path: Path, needed: set[str]) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, needed: set[str]) -> dict[str, Array]:
     """Arrays by name, those that are needed among them."""
     if not path.is_file():
         raise InputError(f"{path.parent} is not a whole run: it has no {path.name}.")

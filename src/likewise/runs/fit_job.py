@@ -2,77 +2,94 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError, NonFiniteError
-from likewise.io.atomic import check_vacant, remove_leftovers
 from likewise.io.json import plain_object
 from likewise.io.provenance import input_record
 from likewise.items.files import read_items
 from likewise.pairs import Pairs
 from likewise.runs import tracking
+from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
 from likewise.runs.run import Run, write_run
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
 from likewise.training.distributed import process_group_of_torchrun
+
+Config = dict[str, object]
 
 
 @dataclass(frozen=True)
 class FitJob:
     """Which files to fit to, and where the run goes.
 
-    ``columns`` are options of `likewise.pairs.formats.read_pairs`; ``track`` is a tracker
-    (`likewise.runs.tracking`). A fit that is killed leaves its checkpoints beside ``out``; another job
-    that is the same goes on from there if ``resume``.
+    A fit that is killed leaves its checkpoints beside ``out``; another job that is the same goes on
+    from there if ``resume``.
     """
 
     items: Path
+    """An array, a table, or a folder of images."""
     pairs: Path
+    """The judgements about them."""
     out: Path
+    """A new folder for the run."""
     columns: dict[str, str] = field(default_factory=dict)
+    """What the columns of the judgements are called: options of `Pairs.read`."""
     id_column: str | None = None
+    """The column of a table of items that names them."""
     image_size: int | None = None
+    """Pixels a side to which every image of a folder is scaled."""
     resume: bool = False
+    """Whether to go on with the same fit, where it was cut short."""
     checkpoint_seconds: float = 60.0
+    """Training that a kill may cost, at most."""
     track: str | None = None
+    """A tracker that is told of the run (`likewise.runs.tracking`)."""
 
     def run(self, classifier: SimilarityClassifier) -> Run | None:
         """Fit and write the run; None in all but the first of several processes that share it."""
         classifier.check_parameters()
         if self.track is not None:
-            tracking.parse_spec(self.track)  # before anything is trained
+            tracking.parse_spec(self.track)
+        if not (self.resume and (self.out / "config.json").exists()):
+            check_output(self.out)
+        # Of the processes that torchrun starts, which share the work, the first holds the lock.
+        is_first = os.environ.get("RANK", "0") == "0"
+        with locked(self.out) if is_first else contextlib.nullcontext():
+            return self._run(classifier)
+
+    def _run(self, classifier: SimilarityClassifier) -> Run | None:
         config = self._config(classifier)
+        checkpoints = self._checkpoints(config)
         if (finished := self._finished(config)) is not None:
-            self._checkpoints.remove()
+            checkpoints.remove()
             return finished
-        self._refuse_checkpoints()
-        remove_leftovers(self.out.parent, f"{self.out.name}.")
-        run = self._fit(classifier, config)
+        self._refuse_checkpoints(checkpoints.folder)
+        remove_own_leftovers(self.out)
+        run = self._fit(classifier, config, checkpoints)
         if run is not None:
-            self._checkpoints.remove()
+            checkpoints.remove()
             if self.track is not None:
                 tracking.log_run(self.track, run.folder)
         return run
 
-    def _fit(self, classifier: SimilarityClassifier, config: dict[str, Any]) -> Run | None:
+    def _fit(
+        self, classifier: SimilarityClassifier, config: Config, checkpoints: Checkpoints
+    ) -> Run | None:
         started = time.perf_counter()
         data = read_items(self.items, id_column=self.id_column, size=self.image_size)
         pairs = Pairs.read(self.pairs, item_ids=data.ids, n_items=len(data), **self.columns)
         read = time.perf_counter()
         try:
-            with (
-                process_group_of_torchrun() as process_group
-            ):  # those that torchrun started, if it did
-                classifier.fit(
-                    data.items, pairs, checkpoints=self._checkpoints, columns=data.columns
-                )
+            with process_group_of_torchrun() as process_group:
+                classifier.fit(data.items, pairs, checkpoints=checkpoints, columns=data.columns)
         except NonFiniteError:
-            self._checkpoints.remove()  # going on from them would end here again
+            checkpoints.remove()  # going on from them would end here again
             raise
         if process_group is not None and not process_group.is_first:
             return None
@@ -87,12 +104,17 @@ class FitJob:
             metrics={"device": str(choose_device(classifier.device)), "seconds": seconds},
         )
 
-    @cached_property
-    def _checkpoints(self) -> Checkpoints:
-        folder = self.out.with_name(f"{self.out.name}.checkpoints")
-        return Checkpoints(folder, every_seconds=self.checkpoint_seconds)
+    def _checkpoints(self, config: Config) -> Checkpoints:
+        """Beside ``out``, of these very files: their digests are known, and are of every byte."""
+        folder = self.out.with_name(f"{self.out.name}{CHECKPOINTS}")
+        identity: Config = {}
+        for name in ("items", "pairs"):
+            record = config[name]
+            assert isinstance(record, dict)
+            identity[f"SHA-256 of {name}"] = record.get("sha256") or record.get("listing_sha256")
+        return Checkpoints(folder, identity, every_seconds=self.checkpoint_seconds)
 
-    def _config(self, classifier: SimilarityClassifier) -> dict[str, Any]:
+    def _config(self, classifier: SimilarityClassifier) -> Config:
         """Everything that is needed to repeat the run."""
         inputs = {"id": self.id_column, "image_size": self.image_size}
         return {
@@ -104,10 +126,9 @@ class FitJob:
             "pairs": input_record(self.pairs),
         }
 
-    def _finished(self, config: dict[str, Any]) -> Run | None:
+    def _finished(self, config: Config) -> Run | None:
         """The run in ``out`` if it is whole and this very one is to be resumed; else None."""
         if not self.resume or not (self.out / "config.json").exists():
-            check_vacant(self.out)
             return None
         run, asked = Run.open(self.out), plain_object(config)
         if differing := [name for name in asked if run.config.get(name) != asked[name]]:
@@ -117,9 +138,8 @@ class FitJob:
             )
         return run
 
-    def _refuse_checkpoints(self) -> None:
+    def _refuse_checkpoints(self, folder: Path) -> None:
         """Hours of training are not thrown away because somebody forgot an option."""
-        folder = self._checkpoints.folder
         if not self.resume and folder.is_dir():
             raise InputError(
                 f"{folder} holds a fit that was cut short: add --resume to go on with it, or "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from likewise.classifier import load
 from likewise.errors import InputError
 from likewise.io.atomic import write_json
+from likewise.io.npy import Array
 from likewise.items.files import ItemFile
 from likewise.items.labels import read_labels
 from likewise.metrics import names_by_majority
@@ -25,9 +25,9 @@ from likewise.serialization.description import read_description
 class Named:
     """``names`` (C,), how many labelled ``items`` stand behind each, and their agreement."""
 
-    names: list[str]
-    items: list[int]
-    agreement: float
+    names: list[str]  # (C,) of the classes
+    items: list[int]  # (C,) labelled items behind each
+    agreement: float  # share of labelled items whose class has their name
 
 
 def name_saved(
@@ -56,7 +56,7 @@ def name_saved(
 
 def _labelled(
     model: Path, folder: Path, labels: str | Path, data: ItemFile | None, column: str | None
-) -> tuple[NDArray[Any], NDArray[np.str_]]:
+) -> tuple[Array, NDArray[np.str_]]:
     """The predicted class (a number) and the given one of each labelled item."""
     if data is not None:
         positions, given = read_labels(labels, data, column=column)

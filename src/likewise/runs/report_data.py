@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.active.suspects import suspects
+from likewise.io.json import Record
+from likewise.io.npy import Array
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
 from likewise.pairs.sampling import random_pairs
@@ -33,43 +35,31 @@ BINS = 20
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What is kept of the items and judgements of a run; n of N items, k of them with thumbnails.
+class ReportData:
+    """What is kept of the items and judgements of a run; n of N items, k with thumbnails."""
 
-    Attributes
-    ----------
-    kept : (n,) int64, the kept items' positions among all N, increasing
-    posterior : (n, C) float16, g of the kept items
-    map : (n, 2) float32, the kept items' places on a map: neighbours in the embedding
-    sizes : (C,) int64, how many of all N items are predicted to be in each class
-    thumbnails : (k, h, w) or (k, h, w, 3) uint8, or None where items are no pictures
-    thumbnail_of : (k,) int64, positions among all N, increasing
-    suspects : columns of the judgements most probably wrong, worst first
-    calibration : P(same) as predicted and as said; see `calibration`
-    """
-
-    kept: NDArray[np.int64]
-    posterior: NDArray[np.float16]
-    map: NDArray[np.float32]
-    sizes: NDArray[np.int64]
-    thumbnails: NDArray[np.uint8] | None
-    thumbnail_of: NDArray[np.int64]
-    suspects: dict[str, list[Any]]
-    calibration: dict[str, Any]
+    kept: NDArray[np.int64]  # (n,) the kept items' positions among all N, increasing
+    posterior: NDArray[np.float16]  # (n, C) g of the kept items
+    map: NDArray[np.float32]  # (n, 2) their places on a map: neighbours in the embedding
+    sizes: NDArray[np.int64]  # (C,) how many of all N items are predicted to be in each class
+    thumbnails: NDArray[np.uint8] | None  # (k, h, w[, 3]); None where items are no pictures
+    thumbnail_of: NDArray[np.int64]  # (k,) positions among all N, increasing
+    suspects: dict[str, list[Any]]  # columns of the judgements most probably wrong, worst first
+    calibration: Record  # P(same) as predicted and as said; see `calibration`
 
 
 def collect(
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     pairs: Pairs,
     rng: np.random.Generator,
-) -> Evidence:
+) -> ReportData:
     """Everything that a report shows of a classifier on the items it was fitted to."""
     posterior = classifier.predict_proba(items)  # (N, C)
     kept = _kept(len(items), posterior.shape[1], rng)
     worst = worst_judgements(classifier, items, sample(pairs, rng))
     shown = _worth_showing(posterior, worst)
-    return Evidence(
+    return ReportData(
         kept=kept,
         posterior=posterior[kept].astype(np.float16),
         map=neighbour_map(classifier.transform(items[kept])),
@@ -93,7 +83,7 @@ def sample(pairs: Pairs, rng: np.random.Generator) -> Pairs:
 
 
 def worst_judgements(
-    classifier: SimilarityClassifier, items: NDArray[Any], pairs: Pairs
+    classifier: SimilarityClassifier, items: Array, pairs: Pairs
 ) -> dict[str, list[Any]]:
     """Columns of the judgements most probably wrong, worst first, and how many were looked at."""
     return suspects(classifier, items, pairs, limit=MAX_SUSPECTS).to_dict()
@@ -101,11 +91,11 @@ def worst_judgements(
 
 def calibration(
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     posterior: NDArray[np.float32],
     pairs: Pairs,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> Record:
     """How often "same" was said where it was predicted with probability p, in bins of p.
 
     On the judgements among the items that the fit held out, where it kept these from training and
@@ -157,7 +147,7 @@ def said_same(
     return chance.clip(0, 1)
 
 
-def thumbnails(items: NDArray[Any], shown: NDArray[np.int64]) -> NDArray[np.uint8] | None:
+def thumbnails(items: Array, shown: NDArray[np.int64]) -> NDArray[np.uint8] | None:
     """(k, h, w[, 3]) small pictures of the items at ``shown``; None where items are features."""
     if items.ndim == 2:
         return None
@@ -178,9 +168,7 @@ def _kept(n_items: int, n_classes: int, rng: np.random.Generator) -> NDArray[np.
     return np.sort(rng.choice(n_items, most, replace=False))
 
 
-def _held_out(
-    classifier: SimilarityClassifier, items: NDArray[Any], pairs: Pairs
-) -> tuple[NDArray[Any], Pairs]:
+def _held_out(classifier: SimilarityClassifier, items: Array, pairs: Pairs) -> tuple[Array, Pairs]:
     """The items that the fit set aside, and the judgements among them."""
     seed = 0 if classifier.random_state is None else int(classifier.random_state)
     n_classes = len(classifier.classes_)

@@ -6,7 +6,7 @@
       history.csv    a row an epoch
       model/         the classifier (`likewise.serialization`)
       report.json    judgements described, calibration, suspects, annotators
-      items.npz      kept items: posterior, map, ids, thumbnails, truth (`likewise.runs.report_data`)
+      items.npz      kept items: posterior, map, ids, thumbnails, truth (`report_data`)
 
 A run is written under a temporary name and moved into place: it is there whole, or not at all.
 """
@@ -24,14 +24,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
 from likewise.io.atomic import new_folder, write_json, write_text
-from likewise.io.json import plain
+from likewise.io.json import Record, plain
+from likewise.io.npy import Array
 from likewise.io.provenance import versions
 from likewise.runs.files import history_text, read_arrays, read_history, read_json
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
     from likewise.pairs import Pairs
-    from likewise.runs.report_data import Evidence
+    from likewise.runs.report_data import ReportData
 
 KIND = "likewise-run"
 VERSION = 1
@@ -42,17 +43,9 @@ NEEDED = {"kept", "posterior", "map", "ids", "thumbnail_of"}
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder, read back; files are read when first asked for.
+    """A run folder, read back; files are read when first asked for. n of N items are kept."""
 
-    ``config``, ``metrics``: dicts. ``history``: a list of rows. ``judgements``: what `describe`
-    said. ``calibration``: see `likewise.runs.report_data.calibration`. ``channel``: the learned channel
-    as a dict, or None. ``suspects`` and ``annotators``: columns by name (annotators None where
-    nobody is named). ``kept`` (n,), ``posterior`` (n, C), ``map`` (n, 2), ``thumbnails``,
-    ``thumbnail_of``: see `likewise.runs.report_data.Evidence`. ``ids`` (n,) strings: the kept items' own
-    names. ``truth`` (n,) strings or None.
-    """
-
-    folder: Path
+    folder: Path  # where it is
 
     @staticmethod
     def open(folder: str | Path) -> Run:
@@ -75,18 +68,21 @@ class Run:
         return run
 
     @cached_property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Record:
+        """What was asked, the inputs and their digests, versions."""
         return read_json(self.folder / "config.json")
 
     @cached_property
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Record:
+        """Final figures."""
         found = read_json(self.folder / "metrics.json")
         if missing := [name for name in ("method", "choice", "warnings") if name not in found]:
             raise InputError(f"{self.folder / 'metrics.json'} lacks {missing[0]!r}.")
         return found
 
     @cached_property
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[Record]:
+        """A row an epoch."""
         return read_history(self.folder / "history.csv")
 
     @property
@@ -95,78 +91,90 @@ class Run:
         return self.folder / "model"
 
     @property
-    def judgements(self) -> dict[str, Any]:
+    def judgements(self) -> Record:
+        """What `Pairs.describe` said."""
         return self._table("judgements")
 
     @property
-    def calibration(self) -> dict[str, Any]:
+    def calibration(self) -> Record:
+        """P(same), predicted and observed; see `likewise.runs.report_data.calibration`."""
         return self._table("calibration")
 
     @property
     def suspects(self) -> dict[str, list[Any]]:
+        """The judgements most probably wrong, by columns."""
         return self._table("suspects")
 
     @property
     def annotators(self) -> dict[str, list[Any]] | None:
+        """People by columns, the most reliable first; None where nobody is named."""
         return self._report.get("annotators")
 
     @property
-    def channel(self) -> dict[str, Any] | None:
+    def channel(self) -> Record | None:
+        """The learned channel as a dict, or None."""
         return self._report.get("channel")
 
     @property
     def kept(self) -> NDArray[np.int64]:
+        """(n,) positions of the kept items among all N."""
         return self._arrays["kept"]
 
     @property
     def posterior(self) -> NDArray[np.float16]:
+        """(n, C) g of the kept items."""
         return self._arrays["posterior"]
 
     @property
     def map(self) -> NDArray[np.float32]:
+        """(n, 2) their places on a map."""
         return self._arrays["map"]
 
     @property
     def ids(self) -> NDArray[np.str_]:
+        """(n,) their own names."""
         return self._arrays["ids"]
 
     @property
     def truth(self) -> NDArray[np.str_] | None:
+        """(n,) names of their true classes, where they were given."""
         return self._arrays.get("truth")
 
     @property
     def thumbnails(self) -> NDArray[np.uint8] | None:
+        """(k, h, w[, 3]) small pictures, or None."""
         return self._arrays.get("thumbnails")
 
     @property
     def thumbnail_of(self) -> NDArray[np.int64]:
+        """(k,) the items that they show, among all N."""
         return self._arrays["thumbnail_of"]
 
     @cached_property
-    def _report(self) -> dict[str, Any]:
+    def _report(self) -> Record:
         return read_json(self.folder / "report.json")
 
-    def _table(self, name: str) -> dict[str, Any]:
+    def _table(self, name: str) -> Record:
         found = self._report.get(name)
         if not isinstance(found, dict):
             raise InputError(f"{self.folder / 'report.json'} has no {name}: the run is not whole.")
         return found
 
     @cached_property
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> dict[str, Array]:
         return read_arrays(self.folder / "items.npz", NEEDED)
 
 
 def write_run(
     folder: str | Path,
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     pairs: Pairs,
     *,
-    config: dict[str, Any],
+    config: Record,
     ids: Sequence[str] | None = None,
     truth: ArrayLike | None = None,
-    metrics: dict[str, Any] | None = None,
+    metrics: Record | None = None,
 ) -> Run:
     """Write a fitted classifier, and all that is known about how it came to be, into a new folder.
 
@@ -179,22 +187,22 @@ def write_run(
     names = np.array(
         _one_each(np.arange(len(items)) if ids is None else list(ids), len(items), "ids"), np.str_
     )
-    evidence = collect(classifier, items, pairs, np.random.default_rng(0))
+    data = collect(classifier, items, pairs, np.random.default_rng(0))
     figures = {**_figures(classifier, items, pairs, true), **(metrics or {})}
     report = {
         "judgements": pairs.describe(len(classifier.classes_)).to_dict(),
-        "calibration": evidence.calibration,
-        "suspects": _with_ids(evidence.suspects, names),
+        "calibration": data.calibration,
+        "suspects": _with_ids(data.suspects, names),
         "annotators": classifier.annotators_,
         "channel": None if classifier.channel_ is None else classifier.channel_.to_dict(),
     }
     about = {"kind": KIND, "version": VERSION, **config, "versions": versions()}
     with new_folder(path) as temporary:
         write_json(temporary / "config.json", plain(about))
-        write_json(temporary / "metrics.json", plain({**figures, "sizes": evidence.sizes}))
+        write_json(temporary / "metrics.json", plain({**figures, "sizes": data.sizes}))
         write_text(temporary / "history.csv", history_text(classifier.history_))
         write_json(temporary / "report.json", plain(report))
-        _write_arrays(temporary / "items.npz", evidence, names, true)
+        _write_arrays(temporary / "items.npz", data, names, true)
         classifier.save(temporary / "model")
     return Run.open(path)
 
@@ -208,14 +216,14 @@ def model_folder(path: str | Path) -> Path:
 
 def _figures(
     classifier: SimilarityClassifier,
-    items: NDArray[Any],
+    items: Array,
     pairs: Pairs,
-    truth: NDArray[Any] | None,
-) -> dict[str, Any]:
+    truth: Array | None,
+) -> Record:
     from likewise.methods.result import last_stage  # PyTorch comes with it
 
     learned = classifier.result_.to_dict()
-    figures: dict[str, Any] = {
+    figures: Record = {
         "items": len(items),
         "judgements": len(pairs),
         "classes": len(classifier.classes_),
@@ -229,7 +237,7 @@ def _figures(
     return figures
 
 
-def _one_each(values: ArrayLike, n_items: int, what: str) -> NDArray[Any]:
+def _one_each(values: ArrayLike, n_items: int, what: str) -> Array:
     array = np.asarray(values)
     if array.shape != (n_items,):
         raise InputError(f"there are {n_items} items but {array.size} {what}.")
@@ -245,17 +253,17 @@ def _with_ids(columns: dict[str, list[Any]], names: NDArray[np.str_]) -> dict[st
 
 
 def _write_arrays(
-    path: Path, evidence: Evidence, names: NDArray[np.str_], truth: NDArray[Any] | None
+    path: Path, data: ReportData, names: NDArray[np.str_], truth: Array | None
 ) -> None:
-    arrays: dict[str, NDArray[Any]] = {
-        "kept": evidence.kept,
-        "posterior": evidence.posterior,
-        "map": evidence.map,
-        "ids": names[evidence.kept],
-        "thumbnail_of": evidence.thumbnail_of,
+    arrays: dict[str, Array] = {
+        "kept": data.kept,
+        "posterior": data.posterior,
+        "map": data.map,
+        "ids": names[data.kept],
+        "thumbnail_of": data.thumbnail_of,
     }
-    if evidence.thumbnails is not None:
-        arrays["thumbnails"] = evidence.thumbnails
+    if data.thumbnails is not None:
+        arrays["thumbnails"] = data.thumbnails
     if truth is not None:
-        arrays["truth"] = truth[evidence.kept].astype(np.str_)
+        arrays["truth"] = truth[data.kept].astype(np.str_)
     np.savez_compressed(path, allow_pickle=False, **arrays)

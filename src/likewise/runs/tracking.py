@@ -7,7 +7,6 @@ the run folder only, so that a run can be tracked long after it ended, or twice.
 from __future__ import annotations
 
 import contextlib
-import csv
 import math
 import os
 import time
@@ -17,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from likewise.errors import InputError
-from likewise.io.json import read_json_object
+from likewise.runs.run import Run
 
 TRACKERS = ("tensorboard", "mlflow")
+# Nothing goes out unasked: MLflow would tell its makers of each use, unless told not to.
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 MLFLOW_BATCH = 1000  # the most metrics that one call to an MLflow server may carry
 MLFLOW_TEXT = 500  # and the longest value of a parameter that every server takes
 
@@ -28,22 +29,22 @@ MLFLOW_TEXT = 500  # and the longest value of a parameter that every server take
 class TrackedRun:
     """What a tracker is told: flat parameters, a row of numbers an epoch, final figures."""
 
-    name: str
-    parameters: dict[str, str]
-    history: list[dict[str, float]]
-    metrics: dict[str, float]
+    name: str  # the run folder's name
+    parameters: dict[str, str]  # what was asked, flat
+    history: list[dict[str, float]]  # a row of numbers an epoch
+    metrics: dict[str, float]  # final figures
 
     @classmethod
     def read(cls, folder: Path) -> TrackedRun:
-        if not (folder / "config.json").is_file():
-            raise InputError(f"{folder} is not a run folder: it has no config.json.")
-        config = dict(_leaves(_json(folder / "config.json")))
-        metrics = dict(_leaves(_json(folder / "metrics.json")))
+        run = Run.open(folder)
+        config = dict(_leaves(run.config))
+        metrics = {key: number_of(value) for key, value in _leaves(run.metrics)}
+        rows = [{key: number_of(value) for key, value in row.items()} for row in run.history]
         return cls(
             name=folder.resolve().name,
             parameters={key: str(value) for key, value in config.items()},
-            history=_history(folder / "history.csv"),
-            metrics={key: value for key, value in metrics.items() if _is_number(value)},
+            history=[{k: v for k, v in row.items() if v is not None} for row in rows],
+            metrics={key: value for key, value in metrics.items() if value is not None},
         )
 
 
@@ -116,18 +117,19 @@ def _tensorboard_writer() -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
         raise InputError(
-            "tracking by TensorBoard needs it installed: pip install 'likewise[track]'."
+            "tracking by TensorBoard needs it installed: pip install 'likewise[tensorboard]'."
         ) from error
     return SummaryWriter
 
 
 def _mlflow() -> tuple[Any, Any]:
+    os.environ.update(QUIET)  # read when MLflow is imported, and by its threads later
     try:
         from mlflow import entities
         from mlflow.tracking import MlflowClient
     except ImportError as error:
         raise InputError(
-            "tracking by MLflow needs it installed: pip install 'likewise[track]'."
+            "tracking by MLflow needs it installed: pip install 'likewise[mlflow]'."
         ) from error
     return entities, MlflowClient
 
@@ -153,33 +155,14 @@ def _mlflow_key(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_-./ " else "_" for c in name)[:250]
 
 
-def _history(path: Path) -> list[dict[str, float]]:
-    """The numbers of each row; words such as the method's name are left out."""
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    parsed = [{key: _number(value) for key, value in row.items()} for row in rows]
-    return [{k: v for k, v in row.items() if v is not None} for row in parsed]
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float(text or "")
-    except ValueError:
+def number_of(value: object) -> float | None:
+    """A finite number; None for words, lists, yes and no."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
-    return value if math.isfinite(value) else None
+    return value
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return read_json_object(path) if path.is_file() else {}
-
-
-def _leaves(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
     """Nested objects as dotted names; lists stay values."""
     if not isinstance(value, dict):
         yield prefix or "value", value
