@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.errors import InputError
-from likewise.methods.alignment import align_transition
+from likewise.methods.alignment import align_transition, is_order_free
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
@@ -44,7 +44,6 @@ Index = NDArray[np.integer]
 # until it moves by less than that.
 MOVED = 0.1
 MOST_ROUNDS = 3
-TINY = 1e-6  # of rounding, where a T is symmetric
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,7 @@ def _one_network(
     waits for that where its order matters."""
     train, held, _, _ = problem.parts
     known = given if estimated is None else estimated
-    if known is given and given is not None and lopsided(torch.from_numpy(given)) > TINY:
+    if known is given and given is not None and not is_order_free(given):
         free = yield from _one_network(problem, evidence, recipe, given=None, estimated=None)
         known = align_transition(given, torch.as_tensor(free.transition)).numpy()
     fixed = None if known is None else torch.as_tensor(known, dtype=torch.float32)
