@@ -90,21 +90,23 @@ def _by_em(
     checkpoints: Checkpoints | None,
 ) -> Evidence:
     # EM numbers the classes as it finds them: a T that is given is brought to that order after.
-    waits = isinstance(transition, np.ndarray) and not is_order_free(transition)
+    later = transition if isinstance(transition, np.ndarray) else None
+    if later is not None and is_order_free(later):
+        later = None
     result: JointResult = fit_joint(
         problem.items,
         problem.pairs,
         problem.n_classes,
         network=problem.network,
         noise=noise,
-        transition="estimate" if waits else transition,
+        transition=transition if later is None else "estimate",
         random_state=problem.seed,
         device=problem.device,
         replay_cache=None if checkpoints is None else ReplayCache(checkpoints),
     )
     learned = result.transition
-    if waits:
-        learned = align_transition(transition, torch.from_numpy(learned)).numpy()
+    if later is not None:
+        learned = align_transition(later, torch.from_numpy(learned)).numpy()
     return Evidence(
         rows=torch.from_numpy(result.judged),
         why=f"{why}; {result.choice}",
