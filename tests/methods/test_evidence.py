@@ -74,8 +74,11 @@ def test_consistent_judgements_need_neither_graph_nor_em(
     calls = Calls(monkeypatch)
     problem, _ = tiny_problem(noise=0.3)
     found = find_evidence(problem, "estimate", noise)
-    assert not calls.graph and not calls.em
-    assert found.channel is None and found.transition is None and found.model is None
+    assert not calls.graph
+    assert not calls.em
+    assert found.channel is None
+    assert found.transition is None
+    assert found.model is None
     np.testing.assert_array_equal(found.rows, np.eye(3)[problem.components])
     assert "consistent" in found.why
 
@@ -106,7 +109,8 @@ def test_em_is_for_what_the_graph_does_not_decide(
     assert (found.transition is None) is enough  # of the graph's evidence, training finds T
     assert "contradict" in found.why
     if not enough:
-        assert calls.em[0]["noise"] == noise and calls.em[0]["transition"] == "estimate"
+        assert calls.em[0]["noise"] == noise
+        assert calls.em[0]["transition"] == "estimate"
 
 
 @pytest.mark.parametrize("noise", ["annotator", "confusion"])
@@ -126,7 +130,8 @@ def test_flips_alone_are_not_asked_of_a_graph_that_contradicts_itself(
     calls = Calls(monkeypatch, decided=1.0)
     problem, _ = tiny_problem(noise=0.3)
     find_evidence(replace(problem, pairs=flipped(problem.pairs, 1)), "estimate", "class")
-    assert not calls.graph and [call["noise"] for call in calls.em] == ["class"]
+    assert not calls.graph
+    assert [call["noise"] for call in calls.em] == ["class"]
 
 
 @pytest.mark.parametrize(("people", "by_em"), [(1, False), (2, True)])
@@ -179,7 +184,7 @@ def test_contradictions_do_not_change_the_engine(
         raise AssertionError("EM was not to be needed")
 
     monkeypatch.setattr(module, "fit_joint", refuse)
-    problem, y = tiny_problem(noise=0.3)
+    problem, _y = tiny_problem(noise=0.3)
     slipped = replace(problem, pairs=flipped(problem.pairs, contradictions))
     clean, found = (find_evidence(p, "estimate", "auto") for p in (problem, slipped))
     assert agreement(clean, found) == 1.0
@@ -202,7 +207,8 @@ def test_a_fit_with_a_contradiction_is_trained_by_the_same_program() -> None:
         predicted = logits_of(fit.model, problem.items, CPU).argmax(dim=1).numpy()
         assert matched_accuracy(predicted, y) > 0.93
         assert transition_error(fit.transition, symmetric(3, 0.3)) < 0.2
-    assert fits[0].channel is None and isinstance(fits[1].channel, RateChannel)
+    assert fits[0].channel is None
+    assert isinstance(fits[1].channel, RateChannel)
 
 
 # -- EM ------------------------------------------------------------------------------------------
@@ -217,7 +223,8 @@ def test_sparse_judgements_are_completed_by_em() -> None:
     X, y = blobs(n=400, apart=5.0)
     problem = sparse_problem(y, X)
     found = find_evidence(problem, "estimate", "auto")
-    assert found.transition is not None and found.transition.shape == (3, 3)
+    assert found.transition is not None
+    assert found.transition.shape == (3, 3)
     assert found.posterior is not None
     assert matched_accuracy(found.posterior.argmax(axis=1), y) > 0.95
     np.testing.assert_allclose(found.rows.sum(dim=1), 1, atol=1e-4)

@@ -85,7 +85,8 @@ def test_folds_are_even_and_every_item_is_in_one(teachers: int) -> None:
     problem = noisy_problem()
     folds = fold_of_items(problem, teachers)
     sizes = np.bincount(folds, minlength=teachers)
-    assert sizes.sum() == 240 and np.ptp(sizes) <= 1
+    assert sizes.sum() == 240
+    assert np.ptp(sizes) <= 1
     np.testing.assert_array_equal(folds, fold_of_items(problem, teachers))
 
 

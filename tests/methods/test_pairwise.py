@@ -203,7 +203,7 @@ def test_a_lost_class_is_no_hindrance_where_it_can_be_revived():
 def test_stage_two_begins_as_sure_as_its_t_asks_for():
     """Behind a T, what stage 1 says of its items must be said with more confidence."""
     problem, _ = tiny_problem(QUICK.with_(epochs=20), noise=0.4)
-    stage1 = run_program(pairwise_program(problem, "mcl", balance=0.03))
+    stage1 = run_program(pairwise_program(problem, "mcl", balance=0.1))
     start = starting_point(problem, stage1.model)
     _, held, train_pairs, held_pairs = problem.parts
     loss = PairwiseLoss("mns", torch.tensor(symmetric(3, 0.4), dtype=torch.float32))

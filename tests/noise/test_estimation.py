@@ -396,7 +396,8 @@ def slow_likelihood(
         counts = sum(np.outer(g[i], rows[i]) for i in told)
         for number in range(iterations):
             table = torch.from_numpy(counts)[None]
-            strength = prior_strength(table) if number % RENEW == 0 else strength
+            if number % RENEW == 0:
+                strength = prior_strength(table)
             T = shrunk_transition(table, strength)[0].numpy()
             counts = np.zeros((C, C))
             for i in told:
@@ -506,7 +507,8 @@ def test_ranks_within_a_class_are_exact_for_the_nearly_equal(n_classes):
     rng = np.random.default_rng(0)
     predicted = torch.from_numpy(rng.integers(n_classes, size=4000))
     doubt = torch.tensor(1e-12 * (rng.permutation(4000) + 1), dtype=torch.float32)
-    assert len(doubt.unique()) == 4000 and len((1 - doubt).unique()) == 1
+    assert len(doubt.unique()) == 4000
+    assert len((1 - doubt).unique()) == 1
     found = _rank_within(predicted, doubt, n_classes)
     for c in range(n_classes):
         mine = np.flatnonzero(predicted.numpy() == c)
