@@ -1,4 +1,4 @@
-"""Perceived classes from judgements alone: against a slow loop, and on partitions that are known."""
+"""Perceived classes from judgements alone: against a slow loop, and on known partitions."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ def test_the_likeliest_start_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_same_seed_gives_the_same_beliefs() -> None:
     pairs, _ = planted(a=0.8, b=0.2, per_item=60)
     first, second = graph_beliefs(pairs, 4, seed=3), graph_beliefs(pairs, 4, seed=3)
-    assert first is not None and second is not None
+    assert first is not None
+    assert second is not None
     np.testing.assert_array_equal(first.evidence, second.evidence)
 
 
@@ -220,7 +221,8 @@ def test_judgements_without_weight_do_not_count() -> None:
         n_items=300,
     )
     alone, found = graph_beliefs(pairs, 4, seed=0), graph_beliefs(both, 4, seed=0)
-    assert alone is not None and found is not None
+    assert alone is not None
+    assert found is not None
     np.testing.assert_allclose(found.evidence, alone.evidence, atol=1e-5)
     assert found.channel.a == pytest.approx(alone.channel.a, abs=1e-5)
 
@@ -275,7 +277,8 @@ def test_thinned_keeps_weights_and_people_with_their_judgements() -> None:
     people = [f"p{k % 3}" for k in range(len(base))]
     pairs = Pairs(base.left, base.right, base.same, people, weight=weight, n_items=100)
     found = thinned(pairs, np.random.default_rng(0), 10)
-    assert found.weight is not None and found.annotator is not None
+    assert found.weight is not None
+    assert found.annotator is not None
     place = found.weight.astype(int) - 1
     np.testing.assert_array_equal(found.left, base.left[place])
     names = np.asarray(found.annotator_names)[found.annotator]

@@ -89,7 +89,5 @@ def test_neither_matrix_is_changed_and_the_estimates_type_is_kept() -> None:
 
 def test_the_same_order_is_found_every_time() -> None:
     given, estimate = random_transition(8, 0), rough(random_transition(8, 1), 0)
-    np.random.seed(0)
     first = align_transition(given, estimate)
-    np.random.seed(1)
-    assert torch.equal(align_transition(given, estimate), first)
+    assert all(torch.equal(align_transition(given, estimate), first) for _ in range(3))

@@ -358,7 +358,7 @@ def mixed_evidence(n: int = 300, seed: int = 0) -> tuple[torch.Tensor, torch.Ten
 
 def slow_counts(logits: torch.Tensor, evidence: torch.Tensor) -> np.ndarray:
     """(C, C) counts of the confident share of the highest lower end, item by item."""
-    p = logits.softmax(dim=1).numpy()
+    p = logits.double().softmax(dim=1).numpy()
     said, top, rows = p.argmax(axis=1), p.max(axis=1), evidence.double().numpy()
     best, chosen = -np.inf, np.zeros((C, C))
     for share in CONFIDENT_SHARES:
@@ -396,7 +396,8 @@ def slow_likelihood(
         counts = sum(np.outer(g[i], rows[i]) for i in told)
         for number in range(iterations):
             table = torch.from_numpy(counts)[None]
-            strength = prior_strength(table) if number % RENEW == 0 else strength
+            if number % RENEW == 0:
+                strength = prior_strength(table)
             T = shrunk_transition(table, strength)[0].numpy()
             counts = np.zeros((C, C))
             for i in told:
@@ -502,16 +503,16 @@ def test_items_without_evidence_refute_nothing():
 
 @pytest.mark.parametrize("n_classes", [3, 100])
 def test_ranks_within_a_class_are_exact_for_the_nearly_equal(n_classes):
-    """Confidences a rounding apart, as those of a sure network are: no two tie."""
+    """Doubts that a sure network leaves, far below the rounding of a confidence: no two tie."""
     rng = np.random.default_rng(0)
     predicted = torch.from_numpy(rng.integers(n_classes, size=4000))
-    step = float(np.spacing(np.float32(0.5)))
-    confidence = torch.tensor(1 - step * (rng.permutation(4000) + 1), dtype=torch.float32)
-    assert len(confidence.unique()) == 4000
-    found = _rank_within(predicted, -confidence, n_classes)  # by doubt
+    doubt = torch.tensor(1e-12 * (rng.permutation(4000) + 1), dtype=torch.float32)
+    assert len(doubt.unique()) == 4000
+    assert len((1 - doubt).unique()) == 1
+    found = _rank_within(predicted, doubt, n_classes)
     for c in range(n_classes):
         mine = np.flatnonzero(predicted.numpy() == c)
-        surest_first = mine[np.argsort(-confidence[mine].double().numpy())]
+        surest_first = mine[np.argsort(doubt[mine].numpy())]
         expected = (np.arange(len(mine)) + 0.5) / len(mine)
         np.testing.assert_allclose(found[surest_first], expected, rtol=1e-5)
 

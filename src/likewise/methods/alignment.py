@@ -23,14 +23,17 @@ def align_transition(given: ArrayLike, estimate: Tensor) -> Tensor:
     return torch.from_numpy(theirs[np.ix_(order, order)]).to(estimate)
 
 
+def is_order_free(transition: np.ndarray) -> bool:
+    """Whether T (C, C) is the same in every order of classes, as symmetric noise is."""
+    eye = np.eye(len(transition))
+    return np.allclose(transition, transition[0, 0] * eye + transition[0, 1] * (1 - eye))
+
+
 def _candidates(theirs: np.ndarray, ours: np.ndarray) -> list[np.ndarray]:
     """Orders ``p`` such that ``theirs[p][:, p]`` is near ``ours``; each one also polished."""
     n_classes = len(ours)
     found = [np.arange(n_classes)]
-    # Nothing to find where every order is as good: symmetric noise.
-    if np.allclose(
-        theirs, theirs[0, 0] * np.eye(n_classes) + theirs[0, 1] * (1 - np.eye(n_classes))
-    ):
+    if is_order_free(theirs):
         return found
     diagonal = np.abs(np.diag(theirs)[None] - np.diag(ours)[:, None])
     found.append(linear_sum_assignment(diagonal)[1])

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
 from likewise.inference.problem import has_rich_features
+from likewise.methods.alignment import align_transition, is_order_free
 from likewise.methods.problem import Problem, is_exact
 from likewise.noise.channels import Channel
 from likewise.noise.estimation import one_hot_evidence
@@ -88,22 +89,29 @@ def _by_em(
     why: str,
     checkpoints: Checkpoints | None,
 ) -> Evidence:
+    # EM numbers the classes as it finds them: a T that is given is brought to that order after.
+    later = transition if isinstance(transition, np.ndarray) else None
+    if later is not None and is_order_free(later):
+        later = None
     result: JointResult = fit_joint(
         problem.items,
         problem.pairs,
         problem.n_classes,
         network=problem.network,
         noise=noise,
-        transition=transition,
+        transition=transition if later is None else "estimate",
         random_state=problem.seed,
         device=problem.device,
         replay_cache=None if checkpoints is None else ReplayCache(checkpoints),
     )
+    learned = result.transition
+    if later is not None:
+        learned = align_transition(later, torch.from_numpy(learned)).numpy()
     return Evidence(
         rows=torch.from_numpy(result.judged),
         why=f"{why}; {result.choice}",
         channel=result.channel,
-        transition=result.transition,
+        transition=learned,
         annotators=result.annotators or None,
         posterior=result.classes,
         model=result.module,

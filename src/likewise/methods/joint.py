@@ -24,7 +24,7 @@ from torch import Tensor
 
 from likewise.errors import InputError
 from likewise.io.json import Record
-from likewise.methods.alignment import align_transition
+from likewise.methods.alignment import align_transition, is_order_free
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
@@ -132,9 +132,13 @@ def _one_network(
     given: FloatMatrix | None,
     estimated: FloatMatrix | None,
 ) -> MethodProgram:
-    """Without teachers: T is estimated along the way, from the held-out items."""
+    """Without teachers: T is estimated along the way, from the held-out items; one that is given
+    waits for that where its order matters."""
     train, held, _, _ = problem.parts
     known = given if estimated is None else estimated
+    if known is given and given is not None and not is_order_free(given):
+        free = yield from _one_network(problem, evidence, recipe, given=None, estimated=None)
+        known = align_transition(given, torch.as_tensor(free.transition)).numpy()
     fixed = None if known is None else torch.as_tensor(known, dtype=torch.float32)
     objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
     run = yield _run(problem, objective, recipe, train, held, start=0)

@@ -1,0 +1,263 @@
+"""The E-step of a joint fit: components, else the graph alone, else EM; the first that decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from likewise.inference.fit import JointResult
+from likewise.inference.graph_beliefs import GraphBeliefs
+from likewise.methods import evidence as module
+from likewise.methods.evidence import DECIDED, Evidence, find_evidence
+from likewise.methods.joint import joint_program
+from likewise.methods.problem import Problem
+from likewise.metrics import matched_accuracy, transition_error
+from likewise.nn.model import logits_of
+from likewise.noise import corrupt_labels, symmetric
+from likewise.noise.channels import ExactChannel, RateChannel
+from likewise.pairs import Pairs
+from likewise.training.scheduler import run_program
+from tiny import QUICK, blobs, tiny_problem
+
+Labels = NDArray[np.int64]
+CPU = torch.device("cpu")
+
+
+def flipped(pairs: Pairs, how_many: int, seed: int = 0) -> Pairs:
+    """The same judgements, listed, with some answers turned around."""
+    listed = pairs.explicit()
+    same = listed.same.copy()
+    which = np.random.default_rng(seed).choice(len(same), how_many, replace=False)
+    same[which] = ~same[which]
+    return Pairs(listed.left, listed.right, same, n_items=listed.n_items)
+
+
+class Calls:
+    """Stand-ins for the graph alone and for EM that say nothing much, and are counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, decided: float | None = None) -> None:
+        self.graph: list[Pairs] = []
+        self.em: list[dict[str, object]] = []
+        self.decided = decided
+        monkeypatch.setattr(module, "graph_beliefs", self._graph_beliefs)
+        monkeypatch.setattr(module, "fit_joint", self._fit_joint)
+
+    def _graph_beliefs(self, pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | None:
+        self.graph.append(pairs)
+        if self.decided is None:
+            return None
+        rows = np.full((pairs.n_items, n_classes), 1 / n_classes, np.float32)
+        rows[: round(self.decided * pairs.n_items)] = np.eye(n_classes)[0]
+        return GraphBeliefs(rows, RateChannel(0.9, 0.1), 0.0)
+
+    def _fit_joint(
+        self, items: NDArray[np.float32], pairs: Pairs, n_classes: int, **options: object
+    ) -> JointResult:
+        self.em.append({"pairs": pairs, **options})
+        even = np.full((len(items), n_classes), 1 / n_classes, np.float32)
+        return JointResult(
+            None, np.eye(n_classes), ExactChannel(), even, even, even, {}, [], "class: as asked"
+        )
+
+
+# -- in that order -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["auto", "class"])
+def test_consistent_judgements_need_neither_graph_nor_em(
+    monkeypatch: pytest.MonkeyPatch, noise: str
+) -> None:
+    calls = Calls(monkeypatch)
+    problem, _ = tiny_problem(noise=0.3)
+    found = find_evidence(problem, "estimate", noise)
+    assert not calls.graph
+    assert not calls.em
+    assert found.channel is None
+    assert found.transition is None
+    assert found.model is None
+    np.testing.assert_array_equal(found.rows, np.eye(3)[problem.components])
+    assert "consistent" in found.why
+
+
+def test_an_item_outside_the_largest_groups_has_no_evidence() -> None:
+    problem, _ = tiny_problem(noise=0.3)
+    z = problem.components.copy()
+    z[:5] = np.arange(3, 8)  # each of a class of its own
+    odd = replace(problem, pairs=Pairs.from_labels(z))
+    rows = find_evidence(odd, "estimate", "auto").rows
+    assert not rows[:5].any()
+    assert (rows[5:].sum(dim=1) == 1).all()
+
+
+@pytest.mark.parametrize("noise", ["auto", "judgement", "both"])
+@pytest.mark.parametrize("decided", [None, DECIDED - 0.05, DECIDED + 0.02])
+def test_em_is_for_what_the_graph_does_not_decide(
+    monkeypatch: pytest.MonkeyPatch, noise: str, decided: float | None
+) -> None:
+    calls = Calls(monkeypatch, decided)
+    problem, _ = tiny_problem(noise=0.3)
+    problem = replace(problem, pairs=flipped(problem.pairs, 1))
+    found = find_evidence(problem, "estimate", noise)
+    enough = decided is not None and decided >= DECIDED
+    assert len(calls.graph) == 1
+    assert len(calls.em) == (0 if enough else 1)
+    assert isinstance(found.channel, RateChannel if enough else ExactChannel)
+    assert (found.transition is None) is enough  # of the graph's evidence, training finds T
+    assert "contradict" in found.why
+    if not enough:
+        assert calls.em[0]["noise"] == noise
+        assert calls.em[0]["transition"] == "estimate"
+
+
+@pytest.mark.parametrize("noise", ["annotator", "confusion"])
+def test_noise_that_two_rates_cannot_tell_goes_to_em(
+    monkeypatch: pytest.MonkeyPatch, noise: str
+) -> None:
+    calls = Calls(monkeypatch, decided=1.0)
+    problem, _ = tiny_problem(noise=0.3)
+    find_evidence(problem, "estimate", noise)
+    assert not calls.graph
+    assert [call["noise"] for call in calls.em] == [noise]
+
+
+def test_flips_alone_are_not_asked_of_a_graph_that_contradicts_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = Calls(monkeypatch, decided=1.0)
+    problem, _ = tiny_problem(noise=0.3)
+    find_evidence(replace(problem, pairs=flipped(problem.pairs, 1)), "estimate", "class")
+    assert not calls.graph
+    assert [call["noise"] for call in calls.em] == ["class"]
+
+
+@pytest.mark.parametrize(("people", "by_em"), [(1, False), (2, True)])
+def test_several_people_are_told_apart_by_em(
+    monkeypatch: pytest.MonkeyPatch, people: int, by_em: bool
+) -> None:
+    calls = Calls(monkeypatch, decided=1.0)
+    problem, _ = tiny_problem(noise=0.3)
+    pairs = flipped(problem.pairs, 1)
+    names = [f"p{k % people}" for k in range(len(pairs))]
+    pairs = Pairs(pairs.left, pairs.right, pairs.same, names, n_items=pairs.n_items)
+    find_evidence(replace(problem, pairs=pairs), "estimate", "auto")
+    assert (len(calls.graph), len(calls.em)) == ((0, 1) if by_em else (1, 0))
+
+
+def test_rich_features_are_read_beside_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(monkeypatch, decided=1.0)
+    problem, _ = tiny_problem(noise=0.3)
+    rich = np.random.default_rng(0).normal(size=(240, 100)).astype(np.float32)
+    problem = replace(problem, items=rich, pairs=flipped(problem.pairs, 1))
+    find_evidence(problem, "estimate", "auto")
+    assert (len(calls.graph), len(calls.em)) == (0, 1)
+
+
+def test_dense_judgements_are_thinned_for_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = Calls(monkeypatch)
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 3, 1500)
+    pairs = flipped(Pairs.from_labels(z), 10)  # a thousand and a half an item
+    problem = Problem(rng.normal(size=(1500, 4)).astype(np.float32), pairs, 3)
+    find_evidence(problem, "estimate", "auto")
+    for few in (calls.graph[0], calls.em[0]["pairs"]):
+        assert isinstance(few, Pairs)
+        assert 2 * len(few) / 1500 == pytest.approx(300, rel=0.05)
+    assert len(problem.pairs) == len(pairs)
+
+
+# -- no cliff ------------------------------------------------------------------------------------
+
+
+def agreement(one: Evidence, other: Evidence) -> float:
+    return matched_accuracy(one.rows.argmax(dim=1).numpy(), other.rows.argmax(dim=1).numpy())
+
+
+@pytest.mark.parametrize("contradictions", [1, 10, 287])  # of 28,680: up to one per cent
+def test_contradictions_do_not_change_the_engine(
+    monkeypatch: pytest.MonkeyPatch, contradictions: int
+) -> None:
+    def refuse(*_: object, **__: object) -> JointResult:
+        raise AssertionError("EM was not to be needed")
+
+    monkeypatch.setattr(module, "fit_joint", refuse)
+    problem, _y = tiny_problem(noise=0.3)
+    slipped = replace(problem, pairs=flipped(problem.pairs, contradictions))
+    clean, found = (find_evidence(p, "estimate", "auto") for p in (problem, slipped))
+    assert agreement(clean, found) == 1.0
+    assert found.rows.max(dim=1).values.min() > 0.99
+    assert isinstance(found.channel, RateChannel)
+    share = contradictions / len(slipped.pairs)
+    assert found.channel.a == pytest.approx(1 - share, abs=0.003)
+    assert found.channel.b == pytest.approx(share, abs=0.003)
+    assert "the graph decides 100% of the items" in found.why
+
+
+def test_a_fit_with_a_contradiction_is_trained_by_the_same_program() -> None:
+    """The same number of runs by the same recipe, to the same classes and T."""
+    recipe = QUICK.with_(teachers=2, mixup=0.5)
+    problem, y = tiny_problem(recipe, noise=0.3)
+    slipped = replace(problem, pairs=flipped(problem.pairs, 1))
+    fits = [run_program(joint_program(p)) for p in (problem, slipped)]
+    assert [len(fit.history) for fit in fits] == [24, 24]
+    for fit in fits:
+        predicted = logits_of(fit.model, problem.items, CPU).argmax(dim=1).numpy()
+        assert matched_accuracy(predicted, y) > 0.93
+        assert transition_error(fit.transition, symmetric(3, 0.3)) < 0.2
+    assert fits[0].channel is None
+    assert isinstance(fits[1].channel, RateChannel)
+
+
+# -- EM ------------------------------------------------------------------------------------------
+
+
+def sparse_problem(z: Labels, X: NDArray[np.float32], seed: int = 0) -> Problem:
+    pairs = Pairs.from_labels(z, 8, seed)
+    return Problem(X, flipped(pairs, len(pairs) // 20), 3, recipe=QUICK.with_(teachers=2))
+
+
+def test_sparse_judgements_are_completed_by_em() -> None:
+    X, y = blobs(n=400, apart=5.0)
+    problem = sparse_problem(y, X)
+    found = find_evidence(problem, "estimate", "auto")
+    assert found.transition is not None
+    assert found.transition.shape == (3, 3)
+    assert found.posterior is not None
+    assert matched_accuracy(found.posterior.argmax(axis=1), y) > 0.95
+    np.testing.assert_allclose(found.rows.sum(dim=1), 1, atol=1e-4)
+    assert [row["method"] for row in found.history] == ["em"] * len(found.history)
+    assert [row["epoch"] for row in found.history] == list(range(len(found.history)))
+    assert not any("seconds" in row for row in found.history)
+    fitted = run_program(joint_program(problem))
+    predicted = logits_of(fitted.model, X, CPU).argmax(dim=1).numpy()
+    assert matched_accuracy(predicted, y) > 0.95
+    assert {row["method"] for row in fitted.history} == {"em", "teacher 1", "teacher 2", "joint"}
+
+
+ASYMMETRIC = np.array([[0.9, 0.1, 0.0], [0.0, 0.6, 0.4], [0.3, 0.0, 0.7]])
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 1, 0]])
+def test_em_too_takes_a_given_t_in_any_order(order: list[int]) -> None:
+    X, y = blobs(n=600, apart=5.0)
+    z = corrupt_labels(y, ASYMMETRIC, 1)
+    problem = sparse_problem(z, X)
+    found = find_evidence(problem, ASYMMETRIC[np.ix_(order, order)], "both")
+    assert found.transition is not None
+    perceived = found.rows.argmax(dim=1).numpy()
+    place = [int(np.bincount(z[perceived == k], minlength=3).argmax()) for k in range(3)]
+    assert sorted(place) == [0, 1, 2]
+    np.testing.assert_allclose(found.transition, ASYMMETRIC[np.ix_(place, place)], atol=1e-6)
+
+
+@pytest.mark.parametrize("given", [symmetric(3, 0.4), None])
+def test_em_itself_uses_a_t_that_has_no_order(
+    monkeypatch: pytest.MonkeyPatch, given: NDArray[np.float64] | None
+) -> None:
+    calls = Calls(monkeypatch)
+    X, y = blobs(n=200)
+    find_evidence(sparse_problem(y, X), given, "auto")
+    assert calls.em[0]["transition"] is given
