@@ -22,9 +22,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 # Below these, log stops: an answer of probability 0 costs -log(floor), large but finite. As low as
 # the inverse stays finite, so that the gradient of a badly wrong pair survives.
 _FLOOR = {torch.float32: 1e-30, torch.float64: 1e-200}
-# Rows of (n, n) that are handled at once: on a CPU they stay in the cache.
-_ROWS = {"cpu": 64}
-_MANY_ROWS = 4096
+_ROWS = {"cpu": 64, "cuda": 4096}  # of (n, n) handled at once: a CPU has them in its cache
 _HALF_LIMIT = torch.finfo(torch.float16).max / 4
 
 
@@ -187,7 +185,7 @@ class _AllPairs(torch.autograd.Function):
         table = torch.cat([p, unequal(p)])  # (2n, C): being the same, being different
         total, mass = p.new_zeros(()), p.new_zeros(())
         by_rows, by_table = torch.empty_like(p), torch.zeros_like(table)
-        step = _ROWS.get(p.device.type, _MANY_ROWS)
+        step = _ROWS.get(p.device.type, 1024)
         for start in range(0, n, step):
             part = slice(start, start + step)
             predicted = p[part] @ table.T  # (b, 2n): what s and 1 - s are
@@ -217,10 +215,8 @@ def _counts(
     """(b, n) how much the pairs of some rows count; None where all count alike."""
     if weight is None and self_pairs:
         return None
-    n = predicted.shape[1] // 2
-    counts = predicted.new_ones(len(predicted), n)
-    if weight is not None:
-        counts = weight[part].to(predicted.dtype)
+    ones = predicted.new_ones(len(predicted), predicted.shape[1] // 2)
+    counts = ones if weight is None else weight[part].to(predicted.dtype)
     if self_pairs:
         return counts
     rows = torch.arange(len(predicted), device=predicted.device)
