@@ -2,7 +2,7 @@
 
 Cost grows with what is uncertain. Consistent judgements are a partition: its parts *are* the
 perceived classes. Where the graph of judgements decides by itself, slips and contradictions in it
-included, no network is needed. Only what is left, sparse or very noisy, takes EM with the items.
+included, no network is needed. What is left, sparse or very noisy, takes the items: lifting, EM.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
 from likewise.inference.problem import has_rich_features
 from likewise.methods.alignment import align_transition, is_order_free
+from likewise.methods.lifted_evidence import lift_judgements
 from likewise.methods.problem import Problem, is_exact
 from likewise.noise.channels import Channel
 from likewise.noise.estimation import one_hot_evidence
@@ -73,6 +74,8 @@ def find_evidence(
                 f"P(same | same) {a:.3f} and P(same | different) {b:.3f}"
             )
             return Evidence(torch.from_numpy(found.evidence), told, found.channel)
+        if (lifted := lift_judgements(problem, transition)) is not None:
+            return Evidence(lifted.rows, f"{why}; {lifted.why}", lifted.channel, lifted.transition)
     return _by_em(problem, transition, noise, why, checkpoints)
 
 

@@ -1,0 +1,188 @@
+"""Lifting: micro-clusters of the items carry the judgements of their members.
+
+Few judgements an item are many judgements a cluster. Under (a, b) = P("same" | classes of the two
+clusters equal, different), which the purity of the clusters is a part of, the classes of M clusters
+are inferred by annealed mean field from many beginnings at once. The bound on the evidence
+log P(judgements | clusters) compares beginnings, numbers of clusters and embeddings alike: clusters
+that are too coarse foretell answers badly, those that are too fine have to be told apart one by
+one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from torch import Tensor
+
+from likewise.inference.graph import Graph
+from likewise.inference.tallies import Tallies, balance, expected, gains, rates_of, without_diagonal
+
+TEMPERATURES = (4.0, 2.5, 1.6, 1.0)
+SWEEPS = 10  # at each temperature but the last
+SETTLE = 40  # sweeps at temperature 1
+IMPROVEMENTS = 6
+JOINED = 4  # pairs of classes that are tried
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """What the judgements say of micro-clusters.
+
+    ``cluster`` (N,) of each item; ``belief`` (M, C) classes of the clusters; ``a``, ``b`` the rates
+    at which answers between clusters say "same"; ``evidence`` a lower bound of
+    log P(judgements | clusters).
+    """
+
+    cluster: NDArray[np.int64]
+    belief: Tensor
+    a: float
+    b: float
+    evidence: float
+    kappa: float = 0.0
+
+    def items(self) -> Tensor:
+        """(N, C) classes of the items: those of their clusters."""
+        return self.belief[torch.from_numpy(self.cluster)]
+
+
+def micro_clusters(points: NDArray[np.float32], number: int, seed: int) -> NDArray[np.int64]:
+    """(N,) k-means cells of points (N, d), numbered without gaps."""
+    number = min(number, len(points))
+    found = KMeans(number, n_init=1, max_iter=50, random_state=seed).fit(points).labels_
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+
+def lift(
+    graph: Graph,
+    cluster: NDArray[np.int64],
+    n_classes: int,
+    hints: list[Tensor],
+    seed: int,
+    restarts: int = 24,
+) -> Lifted:
+    """Classes of the clusters (N,), from ``hints`` (M, C) and ``restarts`` random beginnings.
+
+    The best of them is then improved by joining two classes and splitting a third: what mean field
+    cannot do one cluster at a time.
+    """
+    tallies = Tallies.of(graph, cluster)
+    generator = torch.Generator().manual_seed(seed)
+    random = torch.rand((restarts, len(tallies.same), n_classes), generator=generator)
+    found = _best(tallies, torch.softmax(2 * random, dim=2), TEMPERATURES)
+    if hints:
+        found = max(found, _best(tallies, torch.stack(hints).to(random), (1.0,)), key=_worth)
+    for _ in range(IMPROVEMENTS if n_classes > 2 else 0):
+        proposals = joined_and_split(tallies, found[0], found[1])
+        better = _best(tallies, proposals, (1.0,), settle=20)
+        if _worth(better) <= _worth(found) + 0.1:
+            break
+        found = better
+    q, rates, evidence = found
+    return Lifted(cluster, q, float(rates[0]), float(rates[1]), evidence)
+
+
+def _worth(found: tuple[Tensor, Tensor, float]) -> float:
+    return found[2]
+
+
+def _best(
+    tallies: Tallies, begun: Tensor, temperatures: tuple[float, ...], settle: int = SETTLE
+) -> tuple[Tensor, Tensor, float]:
+    """Beliefs (M, C), rates (2,) and evidence of the best of the beginnings (R, M, C)."""
+    q, rates = _mean_field(tallies, begun, temperatures, settle)
+    evidence = _evidence(tallies, q, rates)
+    best = int(evidence.argmax())
+    return q[best], rates[best], float(evidence[best])
+
+
+def _mean_field(
+    tallies: Tallies, begun: Tensor, temperatures: tuple[float, ...], settle: int
+) -> tuple[Tensor, Tensor]:
+    """Beliefs (R, M, C) and rates (R, 2) from beginnings (R, M, C), side by side.
+
+    While it is hot, rates are those of clear answers: beliefs that are still vague would make every
+    answer look like noise. Clusters are renewed half at a time, so that two that are told apart do
+    not swap for ever.
+    """
+    runs, size, n_classes = begun.shape
+    q = begun.clone()
+    rates = (
+        rates_of(tallies, q) if len(temperatures) == 1 else _clear_rates(tallies, runs, n_classes)
+    )
+    off_same, off_different = (without_diagonal(t) for t in (tallies.same, tallies.different))
+    for temperature in temperatures:
+        for sweep in range(settle if temperature == 1 else SWEEPS):
+            log_same, log_different = gains(rates)
+            for part in (slice(0, None, 2), slice(1, None, 2)):
+                flat = q.permute(1, 0, 2).reshape(size, runs * n_classes)
+                met = (off_same[part] @ flat).view(-1, runs, n_classes)
+                parted = (off_different[part] @ flat).view(-1, runs, n_classes)
+                field = log_same[:, None] * met + log_different[:, None] * parted
+                field = field + balance(tallies, q)[1][:, part].permute(1, 0, 2)
+                q[:, part] = torch.softmax(field / temperature, dim=2).permute(1, 0, 2)
+            if temperature == 1 and sweep % 3 == 2:
+                rates = rates_of(tallies, q)
+    return q, rates_of(tallies, q)
+
+
+def _clear_rates(tallies: Tallies, runs: int, n_classes: int) -> Tensor:
+    """(R, 2) rates to begin with, from sure answers to unsure ones, that fit the share of "same"
+    were the classes of one size."""
+    same, different = float(tallies.same.sum()), float(tallies.different.sum())
+    share = min(max(same / max(same + different, 1.0), 1e-3), 1 - 1e-3)
+    a = torch.linspace(0.5, 0.95, runs)
+    b = ((share - a / n_classes) * n_classes / (n_classes - 1)).clamp(5e-3, 0.9)
+    return torch.stack([torch.maximum(a, b + 0.05), b], dim=1)
+
+
+def joined_and_split(tallies: Tallies, q: Tensor, rates: Tensor) -> Tensor:
+    """(R, M, C) beginnings near q (M, C): two classes joined, and another split in the freed place.
+
+    The classes to join are those whose answers speak least against it; a class is split where its
+    own answers speak most for it.
+    """
+    log_same, log_different = gains(rates[None])
+    weight = log_same * without_diagonal(tallies.same)
+    weight = weight + log_different * without_diagonal(tallies.different)
+    between = q.T @ weight @ q  # (C, C) what joining two classes brings
+    n_classes = len(between)
+    first, second = torch.triu_indices(n_classes, n_classes, 1)
+    order = torch.argsort(between[first, second], descending=True)[:JOINED]
+    label = q.argmax(1)
+    halves = [_half(weight, torch.where(label == c)[0]) for c in range(n_classes)]
+    found = [q]
+    for i, j in zip(first[order].tolist(), second[order].tolist()):
+        joined = q.clone()
+        joined[:, i] += joined[:, j]
+        joined[:, j] = 0
+        for split in range(n_classes):
+            if split != j and len(halves[split]):
+                moved = joined.clone()
+                moved[halves[split]] = 0
+                moved[halves[split], j] = 1
+                found.append(moved)
+    return torch.stack(found)
+
+
+def _half(weight: Tensor, members: Tensor) -> Tensor:
+    """Those of the clusters ``members`` on one side of the leading split of their answers."""
+    if len(members) < 2:
+        return members[:0]
+    own = weight[members][:, members]
+    _, vectors = torch.linalg.eigh(own - own.mean())
+    return members[vectors[:, -1] > 0]
+
+
+def _evidence(tallies: Tallies, q: Tensor, rates: Tensor) -> Tensor:
+    """(R,) E_q log P(judgements | classes) + entropy of q - log of C^M: a lower bound."""
+    same, different = expected(tallies, q)
+    told = same * torch.log(rates) + different * torch.log1p(-rates)
+    entropy = -(q * torch.log(q.clamp_min(TINY))).sum((1, 2))
+    _, size, n_classes = q.shape
+    prior = balance(tallies, q)[0] - size * float(np.log(n_classes))
+    return told.sum(1) + entropy + prior

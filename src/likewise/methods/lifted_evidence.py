@@ -1,0 +1,117 @@
+"""Evidence where judgements are too few for their graph to decide: the items carry them.
+
+Lifting (`likewise.inference.lifted_start`) is cheap and finds classes that the items show as
+clusters. Whether a network and the graph together know better is asked of judgements that neither
+has seen; only then EM goes on from there. Where lifting explains unseen judgements no better than
+their mere share of "same" does, the items show nothing: then EM looks for starts of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from likewise.inference.em import Options, State, first_targets, run_em
+from likewise.inference.graph import Graph
+from likewise.inference.lifted_start import (
+    Begin,
+    Forest,
+    embeddings,
+    is_sparse,
+    lifted_start,
+    plant,
+)
+from likewise.inference.neighbours import NEIGHBOURS
+from likewise.inference.problem import JointProblem, make_problem
+from likewise.inference.ranking import HELD_OUT, answer_scores, jackknife_error
+from likewise.methods.problem import Problem
+from likewise.noise.channels import Channel, ExactChannel, RateChannel
+
+TRIAL_ROUNDS = 3  # of EM, to be compared
+CLEARLY = 2.0  # standard errors by which lifting must beat the share of "same"
+FEWEST_UNSEEN = 30  # judgements, to compare by
+
+
+@dataclass(frozen=True)
+class Lifting:
+    """What lifting, or EM from there, has found."""
+
+    rows: Tensor
+    """(N, C) evidence of the items' classes."""
+    channel: Channel
+    """How answers come from two classes."""
+    transition: NDArray[np.float64] | None
+    """T, where EM went on."""
+    why: str
+    """What was compared, in a few words."""
+
+
+def lift_judgements(
+    problem: Problem, transition: NDArray[np.float64] | str | None
+) -> Lifting | None:
+    """Lifting, or EM from there, whichever unseen judgements prefer; None where neither helps."""
+    if len(problem.items) < 4 * NEIGHBOURS or problem.n_classes * 5 > len(problem.items):
+        return None
+    rng = np.random.default_rng([problem.seed, 4])
+    joint = make_problem(
+        problem.items,
+        problem.pairs,
+        problem.n_classes,
+        network=problem.network,
+        transition=transition,
+        rng=rng,
+        device=torch.device("cpu"),
+        options=Options(rounds=TRIAL_ROUNDS),
+    )
+    flat = np.asarray(problem.items, np.float32).reshape(len(problem.items), -1)
+    points = embeddings(flat, problem.n_classes, problem.seed)
+    forest = plant(points, problem.seed, thorough=is_sparse(joint.graph))
+    return _compared(joint, forest, problem.seed)
+
+
+def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
+    graph = joint.graph
+    held = torch.rand(len(graph), generator=joint.generator) < HELD_OUT
+    if int(held.sum()) < FEWEST_UNSEEN:
+        return _lifted(lifted_start(graph, forest, joint.n_classes, seed), "too few to compare by")
+    seen, unseen = graph.select(~held), graph.select(held)
+    trial = lifted_start(seen, forest, joint.n_classes, seed)
+    score = answer_scores(trial.belief, seen, unseen)
+    flat = answer_scores(torch.full_like(trial.belief, 1 / joint.n_classes), seen, unseen)
+    gain = float((score - flat).mean())
+    error = jackknife_error(score - flat, unseen, joint.generator)
+    told = f"lifting explains an unseen judgement by {gain:.3f} nats (error {error:.3f})"
+    if gain < CLEARLY * error:
+        return None
+    if 2 * len(graph) >= joint.n_classes * graph.n_items:  # below that the graph falls apart
+        state = _em(joint, seen, trial)
+        further = answer_scores(state.targets.classes, seen, unseen) - score
+        error = jackknife_error(further, unseen, joint.generator)
+        told += f", EM by {gain + float(further.mean()):.3f}"
+        if float(further.mean()) > error:
+            whole = replace(joint, options=replace(joint.options, rounds=Options().rounds))
+            return _by_em(
+                _em(whole, graph, lifted_start(graph, forest, joint.n_classes, seed)), told
+            )
+    return _lifted(lifted_start(graph, forest, joint.n_classes, seed), told)
+
+
+def _em(joint: JointProblem, graph: Graph, begin: Begin) -> State:
+    """EM with the network's head from beliefs that lifting has found."""
+    consistent = joint.pairs.is_consistent()
+    channel: Channel = ExactChannel() if consistent else RateChannel(begin.a, begin.b)
+    start = first_targets(begin.belief)
+    return run_em(graph, joint.network_head(), channel, start, joint.options, joint.generator)
+
+
+def _lifted(begin: Begin, told: str) -> Lifting:
+    return Lifting(begin.belief.float(), RateChannel(begin.a, begin.b), None, told)
+
+
+def _by_em(state: State, told: str) -> Lifting:
+    rows = state.targets.judged.float()
+    return Lifting(rows, state.channel, state.transition.cpu().numpy(), told)

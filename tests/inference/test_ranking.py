@@ -1,0 +1,54 @@
+"""Ranking by unseen judgements: the truth wins, nonsense loses, and errors know shared items."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from likewise import Pairs
+from likewise.inference.graph import Graph
+from likewise.inference.ranking import answer_scores, jackknife_error, rank
+
+
+def truth_and_graph(seed: int, per_item: int = 6) -> tuple[torch.Tensor, Graph]:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 4, 300)
+    sure = 0.96 * torch.eye(4)[torch.from_numpy(y)] + 0.01
+    return sure, Graph.from_pairs(Pairs.from_labels(y, per_item, rng))
+
+
+def test_the_truth_is_ranked_before_half_of_it_and_before_nonsense() -> None:
+    truth, graph = truth_and_graph(0)
+    half = truth.clone()
+    half[::2] = half[::2][torch.randperm(150, generator=torch.Generator().manual_seed(1))]
+    nonsense = truth[torch.randperm(300, generator=torch.Generator().manual_seed(2))]
+    makers = {"nonsense": nonsense, "half": half, "truth": truth}
+    found = rank(
+        {name: (lambda _, b=belief: b) for name, belief in makers.items()},
+        graph,
+        torch.Generator().manual_seed(0),
+    )
+    assert found.best == "truth"
+    assert found.score["truth"] > found.score["half"] > found.score["nonsense"] - 0.02
+    assert found.behind["nonsense"] > 2
+
+
+def test_scores_are_those_of_a_loop() -> None:
+    truth, graph = truth_and_graph(1)
+    scores = answer_scores(truth, graph, graph)
+    # Clean answers: the rates are nearly 1 and 0, so P(same) is nearly the overlap.
+    for m in range(0, len(graph), 97):
+        overlap = float(truth[graph.left[m]] @ truth[graph.right[m]])
+        likely = overlap if bool(graph.same[m]) else 1 - overlap
+        assert abs(float(scores[m]) - np.log(likely)) < 0.1
+
+
+def test_error_is_larger_where_judgements_share_items() -> None:
+    generator = torch.Generator().manual_seed(0)
+    per_item = torch.randn(300, generator=generator)
+    _, graph = truth_and_graph(2, per_item=40)
+    shared = per_item[graph.left.long()] + per_item[graph.right.long()]
+    alone = shared[torch.randperm(len(shared), generator=generator)]
+    naive = float(shared.std()) / len(shared) ** 0.5
+    assert jackknife_error(shared, graph, generator) > 2 * naive
+    assert jackknife_error(alone, graph, generator) < 2 * naive
