@@ -68,7 +68,7 @@ def test_pixels_on_another_scale_are_refused(channels):
     ):
         bytes_.predict(X / 255)
     shares = SimilarityClassifier(2, **options).fit(X / 255, pairs)
-    with pytest.raises(InputError, match="whole numbers up to 2.*divide them by 255"):
+    with pytest.raises(InputError, match=r"whole numbers up to 2.*divide them by 255"):
         shares.predict(X)
     with pytest.raises(InputError, match="divide them by 255"):
         shares.score(X.astype(np.int64), y)
