@@ -216,7 +216,13 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--out", type=Path, default=Path("results/kill_resume.json"))
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)  # before any fork
-    for module in ("classifier", "runs.report_data", "items.files", "methods.joint", "pairs.formats"):
+    for module in (
+        "classifier",
+        "runs.report_data",
+        "items.files",
+        "methods.joint",
+        "pairs.formats",
+    ):
         importlib.import_module(f"likewise.{module}")
     for module in ("pyarrow.csv", "scipy.stats", "sklearn.datasets", "sklearn.decomposition"):
         importlib.import_module(module)  # so that kills fall into the work, not into imports
