@@ -21,10 +21,12 @@ MISSING = -1
 
 @dataclass(frozen=True)
 class Coded:
-    """Text column (M,): ``names[codes]``, names sorted and distinct; `MISSING` where blank."""
+    """A text column (M,): ``names[codes]``."""
 
     codes: NDArray[np.int32]
+    """(M,) which name each row has; `MISSING` where it is blank."""
     names: NDArray[np.str_]
+    """(U,) the distinct texts, sorted."""
 
     @classmethod
     def from_list(cls, values: Sequence[object]) -> Coded:

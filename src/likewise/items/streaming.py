@@ -22,15 +22,19 @@ class _Fault:
     """An image that could not be read: travels back from a worker as a value, not a traceback."""
 
     message: str
+    """The sentence that names it."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """images (B, size, size, 3) uint8, labels (B,) int64, items (B,) int64: positions listed."""
+    """Some images of an epoch."""
 
     images: Tensor
+    """(B, size, size, 3) uint8."""
     labels: Tensor
+    """(B,) int64, the class of each as it was given."""
     items: Tensor
+    """(B,) int64, their positions among those listed."""
 
 
 # Pixels or what went wrong, the class, the position.

@@ -44,11 +44,17 @@ class Limits:
     """How much of anything one client may take. The defaults are far above what people do."""
 
     body_bytes: int = 8192
+    """The largest request."""
     body_seconds: float = 10.0
-    requests: RateLimit = field(default_factory=lambda: RateLimit(2000, 4000))  # by address
-    answers: RateLimit = field(default_factory=lambda: RateLimit(50, 300))  # by person
-    joins: RateLimit = field(default_factory=lambda: RateLimit(5, 100))  # by address
-    wrong_tokens: RateLimit = field(default_factory=lambda: RateLimit(0.2, 20))  # by address
+    """How long it may take to arrive."""
+    requests: RateLimit = field(default_factory=lambda: RateLimit(2000, 4000))
+    """All requests of one address."""
+    answers: RateLimit = field(default_factory=lambda: RateLimit(50, 300))
+    """Answers, and answers taken back, of one person."""
+    joins: RateLimit = field(default_factory=lambda: RateLimit(5, 100))
+    """Names given at one address."""
+    wrong_tokens: RateLimit = field(default_factory=lambda: RateLimit(0.2, 20))
+    """Guesses at the token from one address."""
 
 
 class Refusal(Exception):

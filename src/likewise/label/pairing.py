@@ -33,15 +33,14 @@ def decode(code: int) -> tuple[int, int]:
 
 @dataclass
 class Person:
-    """What the choice needs to know of one person.
-
-    ``answered`` maps the code of each answered pair to the answer's id, in the order in which the
-    answers were given; ``reopened`` are the codes of answers taken back, the last one last.
-    """
+    """What the choice needs to know of one person."""
 
     annotator: str
+    """The person's name."""
     answered: dict[int, int] = field(default_factory=dict)
+    """The id of the answer by the code of its pair, in the order in which answers were given."""
     reopened: list[int] = field(default_factory=list)
+    """The codes of answers taken back, the last one last."""
 
     @property
     def last(self) -> int | None:

@@ -28,17 +28,18 @@ NICENESS = 10
 
 @dataclass
 class ModelSuggester:
-    """A suggester (see `likewise.label.suggesting`) that fits a classifier to the answers.
-
-    ``items`` must hold what `likewise fit` takes: pictures (then scaled to ``image_size`` pixels a
-    side) or a table or array of numbers. ``classes`` is a number, or "auto".
-    """
+    """A suggester (see `likewise.label.suggesting`) that fits a classifier to the answers."""
 
     items: str | Path
+    """What `likewise fit` takes: pictures, or a table or array of numbers."""
     classes: int | str = "auto"
+    """How many there are, or "auto"."""
     id_column: str | None = None
+    """The column of a table that names the items."""
     image_size: int = 32
+    """Pixels a side to which pictures are scaled."""
     command: Sequence[str] = (sys.executable, "-m", "likewise.label.refit")
+    """The child process, which reads a task from its input and writes pairs to its output."""
     _child: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)
 
     def __call__(self, judgements: Answers) -> list[tuple[str, str]]:
