@@ -40,6 +40,9 @@ TABLES = (
     "table2_pretrained",
     "pairflip",
     "larger",
+    "larger100",
+    "larger_cifar10n",
+    "larger_pairflip",
 )
 _CONFIGS = Path(__file__).parent / "configs"
 

@@ -1,4 +1,4 @@
-"""A transition matrix that somebody gives, brought into the order of the learned classes."""
+"""Transition matrices side by side: how far apart, and a given one in the learned order."""
 
 from __future__ import annotations
 
@@ -53,3 +53,16 @@ def _candidates(theirs: np.ndarray, ours: np.ndarray) -> list[np.ndarray]:
         ).col_ind
         for order in found
     ]
+
+
+def lopsided(transition: Tensor) -> float:
+    """How far T (C, C) is from symmetric noise that keeps as much."""
+    n_classes = len(transition)
+    kept = transition.diagonal().mean()
+    eye = torch.eye(n_classes, dtype=transition.dtype)
+    return distance(transition, kept * eye + (1 - kept) / (n_classes - 1) * (1 - eye))
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    """|T - T'|_1 / |T|_1 of two transition matrices (C, C): the paper's metric."""
+    return float((one - other).abs().sum() / one.abs().sum())

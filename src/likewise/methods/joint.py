@@ -24,7 +24,7 @@ from torch import Tensor
 
 from likewise.errors import InputError
 from likewise.io.json import Record
-from likewise.methods.alignment import align_transition, is_order_free
+from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
@@ -238,19 +238,6 @@ def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
         score=-max(evidence) / len(problem.pairs),
         posterior=found.posterior,
     )
-
-
-def lopsided(transition: Tensor) -> float:
-    """How far T (C, C) is from symmetric noise that keeps as much."""
-    n_classes = len(transition)
-    kept = transition.diagonal().mean()
-    eye = torch.eye(n_classes, dtype=transition.dtype)
-    return distance(transition, kept * eye + (1 - kept) / (n_classes - 1) * (1 - eye))
-
-
-def distance(one: Tensor, other: Tensor) -> float:
-    """|T - T'|_1 / |T|_1 of two transition matrices (C, C): the paper's metric."""
-    return float((one - other).abs().sum() / one.abs().sum())
 
 
 def fold_of_items(problem: Problem, folds: int) -> Index:
