@@ -46,7 +46,7 @@ def problem(network: str, device: torch.device) -> Problem:
 
 def check(network: str) -> None:
     device = torch.device("cuda")
-    x, y = pictures()
+    x, _ = pictures()
     started = time.perf_counter()
     alone = run_program(joint_program(problem(network, device)))
     predicted = logits_of(alone.model, x, device).argmax(dim=1).cpu().numpy()

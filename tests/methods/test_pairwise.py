@@ -195,7 +195,7 @@ class OneClass(nn.Module):
         return torch.tensor([5.0, 0.0, 0.0]).expand(len(x), 3)
 
 
-def test_a_lost_class_is_no_hindrance_where_it_can_be_revived():
+def test_a_lost_class_is_no_hindrance_where_merged_outputs_are_split():
     problem, _ = tiny_problem(recipe=QUICK.with_(split_merged_at=(0.5,)))
     assert isinstance(starting_point(problem, OneClass()), OneClass)
 

@@ -137,7 +137,7 @@ def fitted(
     return classifier.fit(items, Pairs.from_labels(labels)).warnings_
 
 
-def test_a_good_fit_gives_no_misgivings() -> None:
+def test_a_good_fit_gives_no_warnings() -> None:
     assert fitted(*blobs()) == []
 
 

@@ -270,7 +270,7 @@ def test_a_gpu_goes_on_from_the_same_bits(tmp_path: Path, optimizer: str) -> Non
 
 
 class Interrupted(ReplayCache):
-    """A journal of a process that ends after so many steps."""
+    """A replay cache of a process that ends after so many steps."""
 
     lives = 3
 
@@ -290,7 +290,7 @@ def slipping() -> tuple[NDArray[np.float32], Pairs]:
 
 
 @pytest.mark.parametrize("lives", [3, pytest.param(1, marks=pytest.mark.slow)])
-def test_em_goes_on_from_its_journal(tmp_path: Path, lives: int) -> None:
+def test_em_goes_on_from_its_replay_cache(tmp_path: Path, lives: int) -> None:
     items, pairs = slipping()
     options = Options(rounds=4, epochs=3, final_epochs=3)
     whole = fit_joint(items, pairs, 4, random_state=0, options=options)
@@ -309,7 +309,7 @@ def test_em_goes_on_from_its_journal(tmp_path: Path, lives: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_journal_stops_being_read_at_its_first_gap(tmp_path: Path) -> None:
+def test_a_replay_cache_stops_being_read_at_its_first_gap(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(0)
 
     def draw() -> Tensor:

@@ -87,7 +87,7 @@ def fit_joint(
 
     ``transition``: "estimate", a (C, C) array, or None for no class flips. ``noise="auto"``
     chooses the channel by consistency and by held-out judgement likelihood, and says why. With a
-    ``journal``, a fit that was cut short goes on.
+    ``replay_cache``, a fit that was cut short goes on.
     """
     if noise not in NOISES:
         raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")

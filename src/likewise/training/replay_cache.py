@@ -1,4 +1,4 @@
-"""A journal of costly steps that always come in the same order.
+"""A replay cache of costly steps that always come in the same order.
 
 EM is a sequence of fits, each of which follows from those before and from the seed. What each gave
 is kept with the state of the random generator after it; a fit that is resumed runs through the

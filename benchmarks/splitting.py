@@ -1,6 +1,6 @@
-"""Do split_merged_at keep the classes of the pairwise methods apart? MCL with and without, on Gaussians.
+"""Does splitting merged outputs keep classes apart? MCL with and without it, on Gaussians.
 
-    python benchmarks/revive.py [--seeds 4] [--out results/revive.json]
+    python benchmarks/splitting.py [--seeds 4] [--out results/splitting.json]
 
 Accuracy under the best matching and the number of classes used, on the training items (their true
 classes are known here and reach nothing but the score).
@@ -34,7 +34,7 @@ CASES = ((10, 4000, 128, 0.8, 0.4), (10, 4000, 128, 0.8, 0.6), (100, 10_000, 100
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--out", type=Path, default=Path("results/revive.json"))
+    parser.add_argument("--out", type=Path, default=Path("results/splitting.json"))
     options = parser.parse_args()
     torch.set_num_threads(1)  # the networks are small
     rows = []
