@@ -102,7 +102,7 @@ def contradicted(rate: float, count: float) -> Callable[..., Pairs]:
 
 
 def instance_flips(y: np.ndarray, rng: np.random.Generator) -> Pairs:
-    """Items taken for the runner-up of a weak classifier, the likelier the nearer it is: .41 in all."""
+    """Items taken for the runner-up of a weak classifier, the likelier the nearer: .41 in all."""
     X, classes = load_digits(return_X_y=True)
     few = rng.permutation(len(X))[:100]
     weak = LogisticRegression(C=0.01, max_iter=200).fit(X[few], classes[few])

@@ -4,7 +4,8 @@ Ten Gaussian classes in 64 dimensions, single judgements flipped at known rates,
 through those rates, Adam. Two ways of doing the same work in one run:
 
 - *shared*: what `fit` does, `likewise.training.run` over shared pairs
-  (`likewise.training.objectives.shared_pairs`): one forward of an item for all its judgements in the batch, held-out judgements scored after every epoch;
+  (`likewise.training.objectives.shared_pairs`): one forward of an item for all its judgements in
+  the batch, held-out judgements scored after every epoch;
 - *usual*: a plain loop over random judgements, both items of each forwarded.
 
 Memory is the peak of a fresh process that fits for three steps, at as many judgements and at four

@@ -1,7 +1,8 @@
 """The code blocks of a documentation page, run in order in one folder and one namespace.
 
 Blocks are fenced. ``python`` runs; ``bash`` runs where every line is a ``likewise`` command, in
-this process; ``csv title="NAME"`` or ``toml title="NAME"`` is a file of that name. A comment before a block says more:
+this process; ``csv title="NAME"`` or ``toml title="NAME"`` is a file of that name. A comment before
+a block says more:
 
     <!-- not run: REASON -->    the block is shown only
     <!-- needs: NAME -->        from here on, the page needs the data set folder NAME
