@@ -177,7 +177,7 @@ def read_judged(
 
     Whole numbers are names then, as they stand in the file: the numbers of records, not positions.
     """
-    pairs = Pairs.read(
+    return Pairs.read(
         path,
         left=left,
         right=right,
@@ -185,19 +185,7 @@ def read_judged(
         annotator=annotator,
         item_ids=item_ids,
         n_items=n_items,
-    ).explicit()
-    if pairs.item_ids is not None or n_items is not None:
-        return pairs
-    named, code = np.unique(np.concatenate([pairs.left, pairs.right]), return_inverse=True)
-    first, second = np.split(code.reshape(-1), 2)
-    return Pairs(
-        first,
-        second,
-        pairs.same,
-        pairs.annotator,
-        pairs.weight,
-        annotator_names=pairs.annotator_names,
-        item_ids=named.astype(np.str_),
+        named=item_ids is None and n_items is None,
     )
 
 
