@@ -136,5 +136,6 @@ def _shown(found: Groups, out: Path | None) -> list[RenderableType]:
             table(title, ["person", "answers", "P(same|same)", "P(same|different)"], worst)
         )
     doubtful = [(a, b, round(p, 2)) for a, b, p in found.ask_again(SHOWN)]
-    shown.append(table("most worth asking again", ["left", "right", "P(same)"], doubtful))
+    if doubtful:
+        shown.append(table("most worth asking again", ["left", "right", "P(same)"], doubtful))
     return shown

@@ -19,6 +19,7 @@ from likewise.pairs import Pairs, as_pairs
 from likewise.pairs.coercion import Frame
 
 NEVER_JUDGED = -1
+SETTLED = 0.01  # a pair's probability this close to 0 or 1 needs no other answer
 SHOWN_GROUPS, SHOWN_ITEMS = 5, 6
 
 
@@ -64,9 +65,13 @@ class Groups:
         return found
 
     def ask_again(self, count: int = 20) -> list[tuple[str, str, float]]:
-        """Judged pairs of which least is known, as (id, id, P(one group)): worth another answer."""
+        """Judged pairs of which least is known, as (id, id, P(one group)): worth another answer.
+
+        At most ``count``; none that the answers so far have settled.
+        """
         doubt = np.abs(self.pairs_proba - 0.5)
         chosen = np.argsort(doubt, kind="stable")[:count]
+        chosen = chosen[doubt[chosen] < 0.5 - SETTLED]
         return [
             (str(self.item_ids[i]), str(self.item_ids[j]), float(p))
             for (i, j), p in zip(self.pairs[chosen], self.pairs_proba[chosen], strict=True)
@@ -101,7 +106,7 @@ class Groups:
             more = f" and {len(names) - SHOWN_ITEMS:,} more" if len(names) > SHOWN_ITEMS else ""
             lines.append(f"  {group}: {', '.join(names[:SHOWN_ITEMS])}{more}")
         if self.n_groups > SHOWN_GROUPS:
-            lines.append(f"  and {self.n_groups - SHOWN_GROUPS:,} smaller groups")
+            lines.append(f"  and {self.n_groups - SHOWN_GROUPS:,} more groups")
         return "\n".join(lines)
 
 
