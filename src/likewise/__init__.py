@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier, load
     from likewise.errors import InputError, LikewiseError, TrainingError
     from likewise.losses import KCLLoss, MCLLoss, MNSLoss, NoiseTransition
+    from likewise.methods.groups import Groups, group, judgements_proba
     from likewise.pairs import Pairs
     from likewise.training.recipe import Recipe
 
 
 _HOMES = {
+    "Groups": "methods.groups",
     "InputError": "errors",
     "KCLLoss": "losses",
     "LikewiseError": "errors",
@@ -32,6 +34,8 @@ _HOMES = {
     "Recipe": "training.recipe",
     "SimilarityClassifier": "classifier",
     "TrainingError": "errors",
+    "group": "methods.groups",
+    "judgements_proba": "methods.groups",
     "load": "classifier",
     "suggest": "active.suggestion",
     "suspects": "active.suspects",
@@ -39,6 +43,7 @@ _HOMES = {
 _MODULES = ("functional", "noise")
 
 __all__ = [
+    "Groups",
     "InputError",
     "KCLLoss",
     "LikewiseError",
@@ -51,6 +56,8 @@ __all__ = [
     "TrainingError",
     "__version__",
     "functional",
+    "group",
+    "judgements_proba",
     "load",
     "noise",
     "suggest",

@@ -16,7 +16,7 @@ from likewise import cli
 
 COMMANDS = (
     *("demo", "describe", "fit", "predict", "evaluate", "suspects", "simulate", "name"),
-    *("suggest", "reproduce", "report", "label", "export", "bench"),
+    *("suggest", "reproduce", "report", "label", "export", "bench", "group"),
 )
 
 

@@ -15,15 +15,15 @@ from typing import Any, TextIO
 
 import typer
 
-from likewise.cli import data, fit, models, pages, studies
+from likewise.cli import data, fit, groups, models, pages, studies
 from likewise.cli.app import app
 from likewise.cli.output import complain, say
 from likewise.errors import InputError, LikewiseError
 
 __all__ = ["app", "main"]
 
-for group in (studies, data, fit, models, pages):
-    group.register(app)
+for part in (studies, data, groups, fit, models, pages):
+    part.register(app)
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # click's, wherever typer keeps it
 

@@ -47,6 +47,7 @@ def read_pairs(
     table: str | None = None,
     item_ids: ArrayLike | None = None,
     n_items: int | None = None,
+    named: bool = False,
 ) -> Pairs:
     """Read judgements from a file, in any of the formats that `likewise.pairs.formats` knows.
 
@@ -69,13 +70,15 @@ def read_pairs(
         ids are numbered in sorted order and kept in ``pairs.item_ids``.
     n_items
         The number of items, where it is known: an index beyond it is refused.
+    named
+        Whether whole numbers are names too (the numbers of records) instead of positions.
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {format!r}.")
     file = Path(path)
     names = ColumnNames(left, right, same, annotator, weight)
     item = item or (left if left != ColumnNames.left else None)
-    items = Items(item_ids, n_items)
+    items = Items(item_ids, n_items, named)
     with path_errors(file):
         kind = file_kind(file)
     if kind == "sqlite":

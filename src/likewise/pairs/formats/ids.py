@@ -42,21 +42,24 @@ class Resolved:
     """Ids that were matched by a shorter form."""
 
 
-def resolve_ids(left: IdColumn, right: IdColumn, item_ids: ArrayLike | None) -> Resolved:
+def resolve_ids(
+    left: IdColumn, right: IdColumn, item_ids: ArrayLike | None, named: bool = False
+) -> Resolved:
     """Find the items of judgements whose columns (M,) hold ids.
 
     With ``item_ids``, ids are looked up there: whole, else with or without folder and extension
     where that leaves no doubt (`likewise.pairs.formats.shortening`), which is counted and said.
-    Without, whole numbers are positions and other ids are numbered in sorted order.
+    Without, whole numbers are positions and other ids are numbered in sorted order; with ``named``,
+    whole numbers are too.
     """
-    if item_ids is None and not isinstance(left, Coded) and not isinstance(right, Coded):
+    if item_ids is None and not (named or isinstance(left, Coded) or isinstance(right, Coded)):
         return Resolved(left, right, None)
     columns = tuple(c if isinstance(c, Coded) else Coded.from_numbers(c) for c in (left, right))
     for name, column in zip(("left", "right"), columns, strict=True):
         column.refuse_missing(name)
     if item_ids is not None:
         return _look_up(columns, _as_names(item_ids))
-    return _number(columns)
+    return _number(columns, named)
 
 
 def _as_names(item_ids: ArrayLike) -> NDArray[np.str_]:
@@ -86,12 +89,13 @@ def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_]) -> Resolved:
     return Resolved(left, right, item_ids, found.shortened)
 
 
-def _number(columns: Sequence[Coded]) -> Resolved:
+def _number(columns: Sequence[Coded], named: bool) -> Resolved:
     words = np.unique(np.concatenate([column.names for column in columns]))
-    if len(words) and (numbers := _whole_numbers(words)) is not None:
-        left, right = _translate(columns, words, numbers)
-        return Resolved(left, right, names=None)
-    _refuse_odd_ones(columns)
+    if not named:
+        if len(words) and (numbers := _whole_numbers(words)) is not None:
+            left, right = _translate(columns, words, numbers)
+            return Resolved(left, right, names=None)
+        _refuse_odd_ones(columns)
     left, right = _translate(columns, words, np.arange(len(words)))
     return Resolved(left, right, names=words)
 

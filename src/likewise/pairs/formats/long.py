@@ -62,6 +62,8 @@ class Items:
     """(N,) what the items are called."""
     count: int | None = None
     """How many there are."""
+    named: bool = False
+    """Whether whole numbers are names too: the numbers of records, not positions."""
 
 
 def read_long(table: Table, names: ColumnNames, items: Items) -> Pairs:
@@ -97,7 +99,7 @@ def assemble(
     items: Items,
 ) -> Pairs:
     """Judgements from columns as a file gave them: ids resolved, rows without an answer dropped."""
-    found = resolve_ids(left, right, items.ids)
+    found = resolve_ids(left, right, items.ids, items.named)
     _refuse_other_number(found.names, items)
     people = None if annotator is None else annotator.with_blank()
     pairs = Pairs(
@@ -141,7 +143,7 @@ def read_columns(
     ``ids`` are arrays if all of them hold plain whole numbers and the ``items`` have no names of
     their own, otherwise `Coded`: "007" must stay "007", in each column.
     """
-    if ids and (items is None or items.ids is None):
+    if ids and (items is None or (items.ids is None and not items.named)):
         # Nothing is guessed from single columns of a CSV: they come as text, to be looked at.
         as_text = [*text, *ids] if isinstance(table, CsvTable) else text
         builders = _builders(numbers, text) | {name: IndexBuilder(name) for name in ids}

@@ -1,0 +1,141 @@
+"""Judgements and nothing else: `group`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from likewise.cli.app import (
+    Annotator,
+    IdColumn,
+    Json,
+    Judgements,
+    Left,
+    Right,
+    Same,
+    Seed,
+    example,
+)
+from likewise.cli.output import emit, facts, table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from likewise.io.json import Record
+    from likewise.methods.groups import Groups
+
+SHOWN = 5
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=example("likewise group pairs.csv --out groups.csv"))(group)
+
+
+def group(
+    pairs: Judgements,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a CSV file: item, group, probability.")
+    ] = None,
+    groups: Annotated[
+        int | None, typer.Option(min=1, help="How many, where known; else found out.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="The items' features, if there are any; they help.")
+    ] = None,
+    left: Left = "left",
+    right: Right = "right",
+    same: Same = "same",
+    annotator: Annotator = "annotator",
+    id_column: IdColumn = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Find which items belong together from judgements alone: duplicates, identities."""
+    from likewise.io.spreadsheets import write_csv
+    from likewise.items.files import read_items
+    from likewise.methods.groups import group as find
+    from likewise.methods.groups import read_judged
+
+    data = None if items is None else read_items(items, id_column=id_column)
+    given = read_judged(
+        pairs,
+        item_ids=None if data is None else data.ids,
+        n_items=None if data is None else len(data),
+        left=left,
+        right=right,
+        same=same,
+        annotator=annotator,
+    )
+    found = find(given, None if data is None else data.items, groups, seed)
+    columns = _columns(found)
+    if out is not None:
+        write_csv(out, columns)
+    emit(json, _summary(found, columns, out), *_shown(found, out))
+
+
+def _columns(found: Groups) -> dict[str, list[object]]:
+    """The table that is written; an item that was never judged has an empty group."""
+    judged = (found.labels >= 0).tolist()
+    return {
+        "item": found.item_ids.tolist(),
+        "group": [int(g) if known else "" for g, known in zip(found.labels, judged, strict=True)],
+        "probability": [
+            round(float(p), 6) if known else ""
+            for p, known in zip(found.probability, judged, strict=True)
+        ],
+    }
+
+
+def _summary(found: Groups, columns: dict[str, list[object]], out: Path | None) -> Record:
+    rows = list(zip(*columns.values(), strict=True))
+    return {
+        "judgements": len(found.judgements_proba),
+        "items": len(found.labels),
+        "groups": found.n_groups,
+        "sizes": found.sizes.tolist(),
+        "out": None if out is None else str(out),
+        "annotators": found.annotators,
+        "ask_again": [
+            {"left": a, "right": b, "probability": round(p, 4)} for a, b, p in found.ask_again()
+        ],
+        "assignments": len(rows) if out else [dict(zip(columns, row)) for row in rows],
+    }
+
+
+def _shown(found: Groups, out: Path | None) -> list[RenderableType]:
+    """Groups, the largest of them, people least reliable, pairs most worth asking again."""
+    sizes = found.sizes
+    n_judged = int(sizes.sum())
+    never = len(found.labels) - n_judged
+    rows: list[tuple[str, object]] = [
+        ("groups", f"{found.n_groups:,} of {n_judged:,} items"),
+        ("largest", ", ".join(f"{size:,}" for size in sizes[:10].tolist())),
+        ("alone", f"{int((sizes == 1).sum()):,} items"),
+        ("judgements", f"{len(found.judgements_proba):,}"),
+    ]
+    if never:
+        rows.append(("never judged", f"{never:,} items, which have no group"))
+    if out is not None:
+        rows.append(("written to", out))
+    shown = [facts(None, rows)]
+    if people := found.annotators:
+        order = range(len(people["annotator"]) - 1, -1, -1)
+        worst = [
+            (
+                people["annotator"][k],
+                people["answers"][k],
+                round(float(people["same_given_same"][k]), 2),
+                round(float(people["same_given_different"][k]), 2),
+            )
+            for k in order[:SHOWN]
+        ]
+        title = "people, least reliable first"
+        shown.append(
+            table(title, ["person", "answers", "P(same|same)", "P(same|different)"], worst)
+        )
+    doubtful = [(a, b, round(p, 2)) for a, b, p in found.ask_again(SHOWN)]
+    if doubtful:
+        shown.append(table("most worth asking again", ["left", "right", "P(same)"], doubtful))
+    return shown

@@ -1,0 +1,181 @@
+"""Groups from judgements alone: a partition of the items, its number of groups known or not.
+
+Answers become log-odds that two items belong together (`answers`), a partition is sought
+that makes them most likely (`search`, `moves`, `model`) from several
+starts (`starts`), and where groups are few enough, every two of them get their own
+chance to be taken for each other (`blocks`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logit
+
+from likewise.inference.partition.answers import Answers, Rates, fit_rates
+from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
+from likewise.inference.partition.model import Problem, State
+from likewise.inference.partition.moves import sample_agreement
+from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
+from likewise.inference.partition.pairs import pair_beliefs
+from likewise.inference.partition.refine import Refined, blocks_apply, refine
+from likewise.inference.partition.search import canonical
+from likewise.inference.partition.starts import starts
+
+# Starts that are worked out, annealing of the best (temperature in nats, sweeps), and Gibbs sweeps
+# for the probabilities of pairs.
+N_KEPT = 3
+ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
+GIBBS_SWEEPS, GIBBS_BURN_IN = 20, 4
+# Annealing and Gibbs sweeps are shortened so that no more than so many visits of items are made.
+MAX_VISITS = 200_000
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Groups of items inferred from judgements."""
+
+    labels: IntArray
+    """(N,) group of each item, 0 … n_groups - 1, by first appearance."""
+    probability: FloatArray
+    """(N,) P(own group) with all other items where they are."""
+    pairs: IntArray
+    """(P, 2) the distinct judged pairs, smaller item first."""
+    pair_same: FloatArray
+    """(P,) P(the two are of one group)."""
+    answer_same: FloatArray
+    """(M,) the same for each judgement as given; NaN where its weight is 0."""
+    p_same: FloatArray
+    """(R, 2) each annotator's P("same" | one group) and P("same" | two groups)."""
+    objective: float
+    """Log evidence; compares results for the same answers and the same options."""
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return int(self.labels.max(initial=-1)) + 1
+
+
+def infer_partition(
+    left: IndexArray,
+    right: IndexArray,
+    same: BoolArray,
+    *,
+    n_items: int,
+    annotator: IndexArray | None = None,
+    weight: FloatArray | None = None,
+    n_groups: int | None = None,
+    prior_log_odds: FloatArray | None = None,
+    items: Vectors | None = None,
+    seed: int = 0,
+) -> Partition:
+    """Group ``n_items`` items by judgements ``same`` (M,) of the pairs ``left``, ``right`` (M,).
+
+    Parameters
+    ----------
+    annotator : (M,) codes from 0 of who answered.
+    weight : (M,) at least 0; answers of weight 0 are ignored.
+    n_groups : how many groups there are; None finds out.
+    prior_log_odds : (M,) of each judged pair before the answers, for instance from `pair_prior`.
+    items : (N, D) vectors; a `pair_prior` is learned from them along with the beliefs.
+    """
+    answers = Answers.build(left, right, same, n_items, annotator, weight)
+    if n_groups is not None and not 1 <= n_groups <= n_items:
+        raise ValueError(f"n_groups must lie between 1 and n_items = {n_items}, but is {n_groups}.")
+    if not answers.n_pairs:
+        return _nothing_asked(answers, len(left), n_groups)
+    rng = np.random.default_rng(seed)
+    given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
+    pair_odds, prior, rates = _pairs_alone(answers, given, items)
+    problem = Problem(answers, prior, n_groups, rng)
+    states = _search(problem, pair_odds, rates)
+    refined = refine(problem, states) if blocks_apply(answers, states[0].labels) else None
+    if refined is None:
+        refined = _by_sampling(problem, states[0])
+    return _result(answers, len(left), refined)
+
+
+def _pairs_alone(
+    answers: Answers, given: FloatArray | None, items: Vectors | None
+) -> tuple[FloatArray, FloatArray | None, Rates]:
+    """Log-odds of each pair from its own answers, the part that was known before, and rates.
+
+    The known part is relative to a usual pair: how common "same" is among asked pairs is left to
+    the partition.
+    """
+    design = None if items is None else pair_similarities(items, answers.left, answers.right)
+    if given is not None:
+        design = given[:, None] if design is None else np.column_stack([given, design])
+    known = np.zeros(answers.n_pairs)
+
+    def update_prior(belief: FloatArray) -> FloatArray:
+        base = float(logit(np.clip(belief.mean(), 1e-4, 1 - 1e-4)))
+        if design is not None:
+            known[:] = logistic_log_odds(design, belief) - base
+        return known + base
+
+    _, odds, rates = pair_beliefs(answers, update_prior)
+    return odds, None if design is None else known, rates
+
+
+def _search(problem: Problem, pair_odds: FloatArray, rates: Rates) -> list[State]:
+    """The best states of several starts, best first."""
+    first = [problem.fit(labels, rates) for labels in starts(problem, pair_odds)]
+    first = [problem.alternate(state, 1) for state in first]
+    first.sort(key=lambda state: -state.evidence)
+    states = [problem.alternate(state, 8) for state in first[:N_KEPT]]
+    sweeps = _affordable(problem.answers.n_items, ANNEAL_SWEEPS)
+    labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
+    states.append(problem.alternate(problem.fit(labels, rates), 8))
+    return sorted(states, key=lambda state: -state.evidence)
+
+
+def _by_sampling(problem: Problem, state: State) -> Refined:
+    """Beliefs about pairs by Gibbs sweeps around a polished state, rates fitted to them."""
+    sweeps = _affordable(problem.answers.n_items, GIBBS_SWEEPS)
+    if not problem.fixed:
+        for temperature in (0.0, 1.0, 1.0, 0.0):
+            state = problem.polish(state, temperature, sweeps if temperature else 0)
+    soft = state
+    for n_sweeps in (max(sweeps // 2, 1), sweeps):
+        mover = problem.mover(soft)
+        belief = sample_agreement(mover, problem.rng, n_sweeps, GIBBS_BURN_IN)
+        soft = problem.read(state.labels, fit_rates(problem.answers, belief, soft.rates))
+    mover = problem.mover(soft)
+    chance = np.array([mover.own_chance(i) for i in range(problem.answers.n_items)])
+    return Refined(state.labels, chance, belief, soft.rates, state.evidence)
+
+
+def _affordable(n_items: int, n_sweeps: int) -> int:
+    return max(min(n_sweeps, MAX_VISITS // max(n_items, 1)), 2)
+
+
+def _by_pair(answers: Answers, values: FloatArray) -> FloatArray:
+    """(P,) mean over the answers of each pair of values (M,) in the order given."""
+    count = np.diff(np.append(answers.first, len(answers.same)))
+    ordered = np.asarray(values, np.float64)[answers.order]
+    return np.asarray(np.add.reduceat(ordered, answers.first) / count)
+
+
+def _result(answers: Answers, n_given: int, refined: Refined) -> Partition:
+    answer_same = np.full(n_given, np.nan)
+    answer_same[answers.order] = refined.belief[answers.pair]
+    return Partition(
+        labels=canonical(refined.labels),
+        probability=refined.probability,
+        pairs=np.stack([answers.left, answers.right], axis=1),
+        pair_same=refined.belief,
+        answer_same=answer_same,
+        p_same=refined.rates.p_same,
+        objective=refined.evidence,
+    )
+
+
+def _nothing_asked(answers: Answers, n_given: int, n_groups: int | None) -> Partition:
+    n = answers.n_items
+    labels = np.arange(n) if n_groups is None else np.arange(n) % n_groups
+    rates = np.tile([0.8, 0.2], (answers.n_annotators, 1))
+    unknown = np.full(n_given, np.nan)
+    pairs = np.empty((0, 2), np.int64)
+    return Partition(labels, np.zeros(n), pairs, np.empty(0), unknown, rates, 0.0)

@@ -1,0 +1,211 @@
+"""The two-rate model of a partition: its evidence, and turns of rates and groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln, logit
+
+from likewise.inference.partition.answers import Answers, Rates, fit_rates, log_likelihood
+from likewise.inference.partition.arrays import FloatArray, IndexArray, IntArray
+from likewise.inference.partition.moves import Mover
+from likewise.inference.partition.search import WeightedGraph, contract, objective, split
+
+MOST_UNASKED = 3.0  # nats against one group, for a pair that was never asked
+SHAPES = (0.02, 0.3, 1.0, 3.0, 10.0)
+
+
+@dataclass(frozen=True)
+class State:
+    """A partition, the rates that fit it, and the weights that follow from them."""
+
+    labels: IntArray
+    """(N,) groups."""
+    rates: Rates
+    """How people answer, given these groups."""
+    evidence: float
+    """Log evidence of the answers and the partition."""
+    graph: WeightedGraph
+    """Judged pairs with their log-odds of one group."""
+    size_prior: FloatArray
+    """(N + 1,) F, see `search`."""
+
+
+class Problem:
+    """Answers, what is known of each pair before them, and whether the number of groups is given.
+
+    ``pair_log_odds`` (P,) is relative to the usual asked pair: 0 says nothing.
+    """
+
+    def __init__(
+        self,
+        answers: Answers,
+        pair_log_odds: FloatArray | None,
+        n_groups: int | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self.answers, self.n_groups, self.rng = answers, n_groups, rng
+        self.prior = np.zeros(answers.n_pairs) if pair_log_odds is None else pair_log_odds
+        self.graph = WeightedGraph.build(
+            answers.left, answers.right, np.zeros(answers.n_pairs), answers.n_items
+        )
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the number of groups is given."""
+        return self.n_groups is not None
+
+    def same(self, labels: IntArray) -> FloatArray:
+        """(P,) 1 where the two items of a judged pair share a group."""
+        inside = labels[self.answers.left] == labels[self.answers.right]
+        return np.asarray(inside, np.float64)
+
+    def read(self, labels: IntArray, rates: Rates, by_size: bool = False) -> State:
+        """Weights, size prior and evidence of a partition under these rates.
+
+        The search sees `joining_log_prior`, or ``by_size`` the prior that evidence is counted
+        with: the first finds, the second mends what a good partition left over.
+        """
+        likelihood = log_likelihood(self.answers, rates)
+        weight = likelihood[:, 0] - likelihood[:, 1] + self.prior
+        inside = self.same(labels)
+        size_prior, total = size_log_prior(labels, self.n_groups)
+        if not self.fixed:
+            joining, unasked = asking_log_ratios(self.answers, labels)
+            sizes = np.bincount(labels)
+            n = np.arange(len(labels) + 1)
+            if by_size:
+                size_prior[1:] -= joining
+            else:
+                size_prior = joining_log_prior(len(labels), float(inside.mean()))
+            size_prior += unasked * n * (n - 1) / 2
+            total += joining * (len(labels) - len(sizes))
+            total += unasked * float((sizes * (sizes - 1.0)).sum()) / 2
+            weight = weight - unasked
+        evidence = float(likelihood[:, 1].sum() + weight @ inside + total)
+        return State(labels, rates, evidence, self.graph.reweighted(weight), size_prior)
+
+    def fit(self, labels: IntArray, previous: Rates | None = None) -> State:
+        """`read` with the rates that fit the partition."""
+        return self.read(labels, fit_rates(self.answers, self.same(labels), previous))
+
+    def mover(self, state: State, labels: IntArray | None = None) -> Mover:
+        """Moves of items under a state's weights."""
+        start = state.labels if labels is None else labels
+        return Mover(state.graph, start, state.size_prior, self.fixed)
+
+    def improve(self, state: State, temperature: float = 0.0, n_sweeps: int = 0) -> IntArray:
+        """Moves (annealed from ``temperature``), then merges and splits while they gain."""
+        mover = self.mover(state)
+        mover.anneal(self.rng, temperature, n_sweeps)
+        labels = mover.labels
+        value = objective(state.graph, labels, state.size_prior)
+        for _ in range(5):
+            if self.n_groups is None:
+                other = contract(state.graph, labels, state.size_prior)
+                other = split(state.graph, other, state.size_prior)
+            else:
+                other = split(state.graph, labels, state.size_prior)
+                other = contract(state.graph, other, state.size_prior, self.n_groups)
+            mover = self.mover(state, other)
+            mover.settle(self.rng)
+            other = mover.labels
+            before, value = value, objective(state.graph, other, state.size_prior)
+            if value <= before + 1e-6:
+                break
+            labels = other
+        return labels
+
+    def polish(self, state: State, temperature: float, n_sweeps: int) -> State:
+        """Moves, merges and splits under the prior of the evidence, where they raise it."""
+        by_size = self.read(state.labels, state.rates, by_size=True)
+        labels = self.improve(by_size, temperature, n_sweeps)
+        other = self.fit(labels, state.rates)
+        return other if other.evidence > state.evidence else state
+
+    def alternate(self, state: State, n_rounds: int) -> State:
+        """Groups and rates in turn; the state of the highest evidence on the way."""
+        best = state
+        for _ in range(n_rounds):
+            labels = self.improve(state)
+            if np.array_equal(labels, state.labels):
+                break
+            state = self.fit(labels, state.rates)
+            if state.evidence > best.evidence:
+                best = state
+        return best
+
+
+def joining_log_prior(n_items: int, share: float) -> FloatArray:
+    """F (N + 1,) for the search where an item joins others at the log-odds of an asked pair.
+
+    ``share`` of the asked pairs lie inside groups: pairs are asked because something suggests them
+    as often as at random, and what was asked says how likely "same" is before an answer. An item
+    is never drawn to others without an answer.
+    """
+    join = min(float(logit(np.clip(share, 1e-4, 1 - 1e-4))), 0.0)
+    # F(n + 1) - F(n): n members attract as in Ewens' formula, but never more than being alone.
+    step = np.minimum(join + np.log(np.maximum(np.arange(n_items), 1)), 0.0)
+    step[:1] = 0.0
+    return np.concatenate([[0.0], np.cumsum(step)])
+
+
+def asking_log_ratios(answers: Answers, labels: IntArray) -> tuple[float, float]:
+    """What asking says: the credit of an item that joins others, the cost of a pair never asked.
+
+    Both are 0 where pairs inside groups were asked as often as others: all pairs, random pairs.
+    Where a similarity suggested the pairs, an item's group is one of the few that it was compared
+    with, not one of all (a credit of at most log(N / mean degree)); and most pairs of a group were
+    asked, so that two groups with one asked pair between them are hardly one.
+    """
+    sizes = np.bincount(labels).astype(np.float64)
+    n = float(answers.n_items)
+    all_pairs = n * (n - 1) / 2
+    inside_all = float((sizes * (sizes - 1)).sum() / 2)
+    inside = float((labels[answers.left] == labels[answers.right]).sum())
+    overall = min((answers.n_pairs + 0.5) / (all_pairs + 1), 1 - 1e-6)
+    p_inside = (inside + 5 * overall) / (inside_all + 5)
+    p_across = (answers.n_pairs - inside + 5 * overall) / (all_pairs - inside_all + 5)
+    most = max(np.log(n * n / (2 * answers.n_pairs + n)), 0.0)
+    joining = np.clip(np.log((p_inside + 1e-12) / (p_across + 1e-12)), 0.0, most)
+    unasked = np.log((1 - p_inside + 1e-9) / (1 - p_across + 1e-9))
+    return float(joining), float(np.clip(unasked, -MOST_UNASKED, 0.0))
+
+
+def size_log_prior(labels: IndexArray, n_groups: int | None) -> tuple[FloatArray, float]:
+    """F (N + 1,) for the search, and log P(partition), under the prior that fits it best.
+
+    Unknown number: sizes from a zero-truncated negative binomial (exchangeable sequences of
+    clusters, Betancourt, Zanella & Steorts 2022), whose shape goes from the logarithmic series of
+    Ewens' formula (0) over the geometric (1, uniform over compositions) to equal sizes. K! orders
+    of the groups are one partition; the search sees log K! as log K a group. Known number: a
+    Dirichlet-multinomial.
+    """
+    sizes = np.bincount(labels)
+    n_items, k = len(labels), len(sizes)
+    n = np.arange(n_items + 1.0)
+    if n_groups is not None:
+        prior = gammaln(n + 1)
+        total = prior[sizes].sum() + gammaln(n_groups) - gammaln(n_groups + n_items)
+        return prior, float(total)
+    best, best_total = np.zeros(0), -np.inf
+    for shape in SHAPES:
+        q = _success(shape, (n_items + 1.0) / (k + 0.5))
+        none = shape * np.log1p(-q)  # log P(size 0), which is left out
+        prior = gammaln(n + shape) - gammaln(shape) + n * np.log(q) + none - np.log(-np.expm1(none))
+        total = float(prior[sizes].sum() + gammaln(k + 1) - gammaln(n_items + 1))
+        if total > best_total:
+            best, best_total = prior + np.log(k + 0.5), total
+    best[0] = 0.0
+    return best, best_total
+
+
+def _success(shape: float, mean: float) -> float:
+    """The q of a zero-truncated negative binomial of this shape and mean, by bisection."""
+    low, high = 1e-9, 1 - 1e-9
+    for _ in range(60):
+        q = (low + high) / 2
+        value = shape * q / (1 - q) / -np.expm1(shape * np.log1p(-q))
+        low, high = (q, high) if value < mean else (low, q)
+    return (low + high) / 2

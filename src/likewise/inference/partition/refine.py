@@ -1,0 +1,160 @@
+"""From the best partitions under two rates to cells, samples, and the partition they agree on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from likewise.inference.partition.answers import Answers, Rates, fit_rates
+from likewise.inference.partition.arrays import FloatArray, IntArray
+from likewise.inference.partition.blocks import STRENGTHS, Blocks, CellPrior, fit_cells
+from likewise.inference.partition.model import Problem, State, size_log_prior
+from likewise.inference.partition.moves import Mover, softmax
+from likewise.inference.partition.pairs import effective_counts
+from likewise.inference.partition.search import WeightedGraph, canonical, contract, objective
+
+# Cells are worth having where there are few groups; a visit of an item costs K² beta functions.
+MAX_GROUPS, MAX_ITEMS = 40, 1500
+N_ROUNDS, FEW_ITEMS = 4, 200
+N_CHAINS = 3  # annealings of each candidate where items are few; the highest evidence stays
+CLOSE = 10.0  # nats: partitions within it are sampled around too
+ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
+GIBBS_SWEEPS = 50
+MAX_VISITS = 12_000  # of items, by one annealing or one chain
+
+
+@dataclass(frozen=True)
+class Refined:
+    """A partition with what is believed around it."""
+
+    labels: IntArray
+    """(N,) groups."""
+    probability: FloatArray
+    """(N,) P(own group), all other items where they are."""
+    belief: FloatArray
+    """(P,) P(one group) of each judged pair."""
+    rates: Rates
+    """How people answer."""
+    evidence: float
+    """Log evidence."""
+
+
+def blocks_apply(answers: Answers, labels: IntArray) -> bool:
+    """Whether items and groups are few, and a usual cell has twenty answers or more."""
+    k = int(labels.max()) + 1
+    return len(labels) <= MAX_ITEMS and 1 < k <= MAX_GROUPS and len(answers.same) >= 10 * k * k
+
+
+def refine(problem: Problem, states: list[State]) -> Refined | None:
+    """From the best states under two rates: cells, samples of partitions, and what they share.
+
+    None where all cells across groups are alike, so that two rates say all there is to say.
+    """
+    answers, n = problem.answers, problem.answers.n_items
+    candidates = [state.labels for state in states[:2]]
+    rates, belief = states[0].rates, problem.same(states[0].labels)
+    rounds = N_ROUNDS if n <= FEW_ITEMS else 2
+    if answers.n_annotators == 1 and answers.n_pairs == len(answers.same):
+        rounds = 1  # all answers count alike, whatever the beliefs
+    for turn in range(rounds):
+        counts = _square_counts(answers, rates, belief)
+        if turn == 0 and not _cells_differ(problem, counts, candidates[0]):
+            return None
+        repeats = N_CHAINS if n <= FEW_ITEMS else 1
+        fits = [
+            fit_blocks(problem, counts, labels) for labels in candidates for _ in range(repeats)
+        ]
+        fits.sort(key=lambda fit: -fit[0])
+        evidence, blocks = fits[0]
+        candidates = [fit[1].labels.copy() for fit in fits[:2] if fit[0] > evidence - CLOSE]
+        together = np.mean(
+            [sample_together(fit[1], problem.rng) for fit in fits[: len(candidates)]], axis=0
+        )
+        belief = together[answers.left, answers.right]
+        rates = fit_rates(answers, belief, rates)
+    labels = agreed_partition(together, candidates[0], problem.n_groups, problem.rng)
+    blocks.reset(labels)
+    own = [softmax(blocks.gains(i))[blocks.labels[i]] for i in range(n)]
+    return Refined(
+        labels=labels,
+        probability=np.array(own),
+        belief=belief,
+        rates=rates,
+        evidence=evidence,
+    )
+
+
+def _square_counts(answers: Answers, rates: Rates, belief: FloatArray) -> FloatArray:
+    """(2, N, N) symmetric "same" and "different" counts."""
+    counts = np.zeros((2, answers.n_items, answers.n_items))
+    for k, values in enumerate(effective_counts(answers, rates, belief)):
+        counts[k, answers.left, answers.right] = values
+        counts[k, answers.right, answers.left] = values
+    return counts
+
+
+def _cells_differ(problem: Problem, counts: FloatArray, labels: IntArray) -> bool:
+    """Whether the cells across groups spread more than one rate for all would let them."""
+    size_prior, _ = size_log_prior(labels, problem.n_groups)
+    prior = fit_cells(Blocks(counts[0], counts[1], labels, size_prior, problem.fixed))
+    return prior.alpha[1] + prior.beta[1] < STRENGTHS[-1] / 2
+
+
+def fit_blocks(
+    problem: Problem, counts: FloatArray, labels: IntArray, n_rounds: int = 4
+) -> tuple[float, Blocks]:
+    """Moves, merges and cell priors in turn; the highest evidence and its partition."""
+    best: tuple[float, IntArray, CellPrior] | None = None
+    sweeps = max(min(ANNEAL_SWEEPS, MAX_VISITS // len(labels)), 2)
+    for turn in range(n_rounds + 1):
+        size_prior, total = size_log_prior(labels, problem.n_groups)
+        blocks = Blocks(counts[0], counts[1], labels, size_prior, problem.fixed)
+        blocks.prior = fit_cells(blocks)
+        evidence = blocks.score() + total
+        if best is None or evidence > best[0]:
+            best = evidence, blocks.labels.copy(), blocks.prior
+        if turn == n_rounds:
+            break
+        blocks.anneal(problem.rng, ANNEAL_FROM if turn < 2 else 0.0, sweeps if turn < 2 else 0)
+        while not problem.fixed and blocks.merge():
+            blocks.settle(problem.rng)
+        labels = canonical(blocks.labels)
+    assert best is not None
+    size_prior, _ = size_log_prior(best[1], problem.n_groups)
+    blocks = Blocks(counts[0], counts[1], best[1], size_prior, problem.fixed)
+    blocks.prior = best[2]
+    return best[0], blocks
+
+
+def sample_together(blocks: Blocks, rng: np.random.Generator) -> FloatArray:
+    """(N, N) P(two items share a group), from Gibbs sweeps that begin at the partition."""
+    start = blocks.labels.copy()
+    n = len(start)
+    total, drawn = np.zeros((n, n)), 0
+    sweeps = max(min(GIBBS_SWEEPS, MAX_VISITS // n), 4)
+    for turn in range(sweeps):
+        blocks.sweep(rng, 1.0)
+        if turn >= sweeps // 4:
+            total += blocks.labels[:, None] == blocks.labels
+            drawn += 1
+    blocks.reset(start)
+    return total / drawn
+
+
+def agreed_partition(
+    together: FloatArray, labels: IntArray, n_groups: int | None, rng: np.random.Generator
+) -> IntArray:
+    """The partition that agrees best with P(together) (N, N) (Binder's loss, 1978)."""
+    n = len(labels)
+    left, right = np.triu_indices(n, 1)
+    graph = WeightedGraph.build(left, right, together[left, right] - 0.5, n)
+    flat = np.zeros(n + 1)
+    best, best_value = labels, -np.inf
+    for start in (labels, contract(graph, np.arange(n), flat, n_groups)):
+        mover = Mover(graph, start, flat, n_groups is not None)
+        mover.settle(rng)
+        value = objective(graph, mover.labels, flat)
+        if value > best_value:
+            best, best_value = mover.labels, value
+    return best

@@ -1,0 +1,271 @@
+"""Partitions from judgements alone: against slow references, and where the answer is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy.special import betaln, expit, logit
+from sklearn.metrics import adjusted_rand_score
+
+from likewise.inference.partition import infer_partition
+from likewise.inference.partition.answers import Answers, fit_rates, log_likelihood, two_rates
+from likewise.inference.partition.blocks import Blocks, CellPrior
+from likewise.inference.partition.model import size_log_prior
+from likewise.inference.partition.moves import Mover
+from likewise.inference.partition.pair_prior import pair_prior
+from likewise.inference.partition.pairs import effective_counts
+from likewise.inference.partition.search import WeightedGraph, canonical, contract, objective, split
+
+
+def random_graph(rng: np.random.Generator, n: int, share: float = 0.8) -> WeightedGraph:
+    left, right = np.triu_indices(n, 1)
+    kept = rng.random(len(left)) < share
+    return WeightedGraph.build(left[kept], right[kept], rng.standard_normal(int(kept.sum())), n)
+
+
+def slow_objective(graph: WeightedGraph, labels: np.ndarray, size_prior: np.ndarray) -> float:
+    total = 0.0
+    for i, j, w in zip(graph.left, graph.right, graph.edge_weight):
+        if labels[i] == labels[j]:
+            total += w
+    for group in set(labels.tolist()):
+        total += size_prior[sum(1 for g in labels if g == group)]
+    return total
+
+
+def partitions(n: int) -> Iterator[list[int]]:
+    """Every partition of n items, as labels by first appearance."""
+    if n == 0:
+        yield []
+        return
+    for rest in partitions(n - 1):
+        for group in range(max(rest, default=-1) + 2):
+            yield [*rest, group]
+
+
+def crowd(
+    rng: np.random.Generator, truth: np.ndarray, n_pairs: int, repeats: int, swapped: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Answers of 30 people, right nine times in ten; the first ``swapped`` say the opposite."""
+    left, right = np.triu_indices(len(truth), 1)
+    chosen = np.repeat(rng.choice(len(left), n_pairs, replace=False), repeats)
+    left, right = left[chosen], right[chosen]
+    who = rng.integers(30, size=len(left))
+    same = (truth[left] == truth[right]) ^ (rng.random(len(left)) < 0.1) ^ (who < swapped)
+    return left, right, same, who
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def test_objective_equals_a_loop(rng: np.random.Generator) -> None:
+    graph, prior = random_graph(rng, 9), np.append(0.0, rng.standard_normal(9))
+    labels = canonical(rng.integers(4, size=9))
+    expected = slow_objective(graph, labels, prior)
+    assert objective(graph, labels, prior) == pytest.approx(expected)
+
+
+def test_gains_are_differences_of_the_objective(rng: np.random.Generator) -> None:
+    graph, prior = random_graph(rng, 9, 1.0), np.append(0.0, rng.standard_normal(9))
+    labels = canonical(np.array([0, 0, 1, 1, 1, 2, 2, 0, 1]))
+    mover = Mover(graph, labels, prior, fixed=False)
+    _, gain = mover.gains(4)
+    for target in (0, 2, 3):  # two groups, and the empty one
+        moved = labels.copy()
+        moved[4] = target
+        change = objective(graph, moved, prior) - objective(graph, labels, prior)
+        assert gain[target] - gain[1] == pytest.approx(change)
+
+
+def test_sparse_and_dense_gains_agree(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, prior = random_graph(rng, 12), np.zeros(13)
+    labels = canonical(rng.integers(4, size=12))
+    _, dense = Mover(graph, labels, prior, fixed=False).gains(5)
+    monkeypatch.setattr("likewise.inference.partition.moves.MAX_DENSE_GROUPS", 0)
+    groups, gain = Mover(graph, labels, prior, fixed=False).gains(5)
+    assert groups is not None
+    np.testing.assert_allclose(gain, dense[groups])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_search_finds_the_best_of_all_partitions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    graph, prior = random_graph(rng, 6), np.zeros(7)
+    best = max(slow_objective(graph, np.array(p), prior) for p in partitions(6))
+    found = -np.inf
+    for _ in range(4):
+        mover = Mover(graph, contract(graph, np.arange(6), prior), prior, fixed=False)
+        mover.anneal(rng, 1.0, 20)
+        merged = split(graph, contract(graph, mover.labels, prior), prior)
+        found = max(found, objective(graph, merged, prior))
+    assert found == pytest.approx(best)
+
+
+def test_contract_and_split_never_lose(rng: np.random.Generator) -> None:
+    graph, prior = random_graph(rng, 30), np.zeros(31)
+    labels = canonical(rng.integers(6, size=30))
+    value = objective(graph, labels, prior)
+    assert objective(graph, contract(graph, labels, prior), prior) >= value - 1e-9
+    assert objective(graph, split(graph, labels, prior), prior) >= value - 1e-9
+
+
+@pytest.mark.parametrize("n_groups", [1, 3, 7])
+def test_contract_to_a_given_number(rng: np.random.Generator, n_groups: int) -> None:
+    graph = random_graph(rng, 20, 0.1)
+    assert len(set(contract(graph, np.arange(20), np.zeros(21), n_groups))) == n_groups
+
+
+def test_likelihood_of_pairs_equals_a_loop(rng: np.random.Generator) -> None:
+    left, right, same, who = crowd(rng, np.arange(8) % 3, 20, 3)
+    answers = Answers.build(left, right, same, 8, who, np.full(len(left), 0.5))
+    rates = two_rates(answers, 0.8, 0.3)
+    expected = np.zeros((answers.n_pairs, 2))
+    for i, j, s in zip(left, right, same):
+        pair = np.flatnonzero((answers.left == min(i, j)) & (answers.right == max(i, j)))[0]
+        for k, p in enumerate((0.8, 0.3)):
+            expected[pair, k] += 0.5 * np.log(p if s else 1 - p)
+    np.testing.assert_allclose(log_likelihood(answers, rates), expected)
+
+
+def test_rates_find_swapped_people(rng: np.random.Generator) -> None:
+    truth = np.arange(40) % 4
+    answers = Answers.build(*_three(crowd(rng, truth, 700, 1, swapped=5)), 40, _LAST[0], None)
+    belief = (truth[answers.left] == truth[answers.right]).astype(float)
+    p_same = fit_rates(answers, belief).p_same
+    assert (p_same[:5, 0] < p_same[:5, 1]).all()
+    assert (p_same[5:, 0] > p_same[5:, 1]).all()
+
+
+_LAST: list[np.ndarray] = []
+
+
+def _three(
+    given: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    _LAST[:] = [given[3]]
+    return given[0], given[1], given[2]
+
+
+def test_effective_counts_of_equal_people_are_counts() -> None:
+    left, right = np.array([0, 0, 1]), np.array([1, 2, 2])
+    answers = Answers.build(left, right, np.array([True, False, True]), 3, None, None)
+    same, different = effective_counts(answers, two_rates(answers, 0.8, 0.3), np.full(3, 0.5))
+    np.testing.assert_allclose(same, [1, 0, 1])
+    np.testing.assert_allclose(different, [0, 1, 0])
+
+
+def slow_blocks(counts: np.ndarray, labels: np.ndarray, prior: CellPrior) -> float:
+    total, groups = 0.0, sorted(set(labels.tolist()))
+    for g in groups:
+        for h in groups:
+            if h < g:
+                continue
+            cell = np.zeros(2)
+            for i in range(len(labels)):
+                for j in range(i + 1, len(labels)):
+                    if {labels[i], labels[j]} == {g, h} and (g == h) == (labels[i] == labels[j]):
+                        cell += counts[:, i, j]
+            side = 0 if g == h else 1
+            a, b = prior.alpha[side], prior.beta[side]
+            total += betaln(cell[0] + a, cell[1] + b) - betaln(a, b)
+    return total
+
+
+def test_blocks_score_and_gains(rng: np.random.Generator) -> None:
+    counts = rng.integers(3, size=(2, 8, 8)).astype(float)
+    counts = np.triu(counts, 1) + np.triu(counts, 1).transpose(0, 2, 1)
+    labels = np.array([0, 0, 1, 1, 2, 2, 2, 0])
+    size_prior, _ = size_log_prior(labels, None)
+    blocks = Blocks(counts[0], counts[1], labels, size_prior, fixed=False)
+    before = slow_blocks(counts, labels, blocks.prior)
+    assert blocks.score() == pytest.approx(before)
+    gain = blocks.gains(3)
+    for target in (0, 2, 3):
+        moved = labels.copy()
+        moved[3] = target
+        change = slow_blocks(counts, moved, blocks.prior) - before
+        change += size_prior[np.bincount(moved)].sum() - size_prior[np.bincount(labels)].sum()
+        assert gain[target] - gain[1] == pytest.approx(change)
+    blocks.move(3, 3)
+    moved = np.array([0, 0, 1, 3, 2, 2, 2, 0])
+    assert blocks.score() == pytest.approx(slow_blocks(counts, moved, blocks.prior))
+
+
+@pytest.mark.parametrize("n_groups", [None, 5])
+@pytest.mark.parametrize("swapped", [0, 3])
+def test_finds_groups(rng: np.random.Generator, n_groups: int | None, swapped: int) -> None:
+    truth = rng.permutation(np.arange(50) % 5)
+    left, right, same, who = crowd(rng, truth, 900, 1, swapped)
+    found = infer_partition(left, right, same, n_items=50, annotator=who, n_groups=n_groups)
+    assert adjusted_rand_score(truth, found.labels) > 0.95
+    assert n_groups is None or found.n_groups == n_groups
+    assert found.pair_same.shape == (900,)
+    right_side = (found.answer_same > 0.5) == (truth[left] == truth[right])
+    assert right_side.mean() > 0.97
+
+
+def test_many_small_groups(rng: np.random.Generator) -> None:
+    truth = np.arange(120) // 3
+    left, right = np.triu_indices(120, 1)
+    near = right - left < 8
+    left, right = np.repeat(left[near], 3), np.repeat(right[near], 3)
+    same = (truth[left] == truth[right]) ^ (rng.random(len(left)) < 0.1)
+    found = infer_partition(left, right, same, n_items=120)
+    assert adjusted_rand_score(truth, found.labels) > 0.9
+    assert abs(found.n_groups - 40) <= 4
+
+
+def test_same_seed_same_result_and_weight_zero_is_ignored(rng: np.random.Generator) -> None:
+    truth = np.arange(24) % 3
+    left, right, same, who = crowd(rng, truth, 200, 1)
+    plain = infer_partition(left, right, same, n_items=24, annotator=who)
+    doubled = infer_partition(
+        np.concatenate([left, left]),
+        np.concatenate([right, right]),
+        np.concatenate([same, ~same]),
+        n_items=24,
+        annotator=np.concatenate([who, who]),
+        weight=np.repeat([1.0, 0.0], len(left)),
+    )
+    np.testing.assert_array_equal(plain.labels, doubled.labels)
+    np.testing.assert_allclose(plain.pair_same, doubled.pair_same)
+    assert np.isnan(doubled.answer_same[len(left) :]).all()
+
+
+def test_nothing_asked() -> None:
+    empty = np.empty(0, np.int64)
+    found = infer_partition(empty, empty, empty.astype(bool), n_items=4)
+    assert found.n_groups == 4
+    found = infer_partition(empty, empty, empty.astype(bool), n_items=4, n_groups=2)
+    assert found.n_groups == 2
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_one_answer(said: bool) -> None:
+    found = infer_partition(np.array([0]), np.array([1]), np.array([said]), n_items=3)
+    assert np.isfinite(found.pair_same).all()
+
+
+def test_impossible_number_of_groups() -> None:
+    with pytest.raises(ValueError, match="n_groups"):
+        infer_partition(np.array([0]), np.array([1]), np.array([True]), n_items=3, n_groups=4)
+
+
+def test_pair_prior_learns_similarity(rng: np.random.Generator) -> None:
+    truth = np.arange(100) // 2
+    X = rng.standard_normal((50, 8))[truth] + 0.3 * rng.standard_normal((100, 8))
+    left, right = np.triu_indices(100, 1)
+    kept = (rng.random(len(left)) < 0.05) | (truth[left] == truth[right])
+    left, right = left[kept], right[kept]
+    same = truth[left] == truth[right]
+    noisy = np.where(same, 0.7, 0.2) + 0.1 * rng.random(len(same))
+    odds = pair_prior(X, left, right, noisy)
+    assert odds[same].mean() > odds[~same].mean() + 1
+    assert expit(odds).mean() == pytest.approx(noisy.mean(), abs=0.01)
+    assert logit(noisy).min() < odds[~same].mean() < odds[same].mean()

@@ -1,0 +1,139 @@
+"""Groups from judgements alone: the public functions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import likewise as lw
+from group_cases import Records, pairwise_f1, records
+
+
+def pairs_of(made: Records, weight: np.ndarray | None = None) -> lw.Pairs:
+    return lw.Pairs(made.left, made.right, made.same, made.who, weight, item_ids=made.ids)
+
+
+@pytest.fixture(scope="module")
+def small() -> Records:
+    return records(n_items=40, n_groups=5, n_pairs=500, n_people=5)
+
+
+def test_many_groups_with_a_tenth_wrong() -> None:
+    made = records()
+    started = time.perf_counter()
+    found = lw.group(pairs_of(made))
+    print(f"3,000 pairs in {time.perf_counter() - started:.1f} s")
+    assert pairwise_f1(found.labels, made.truth) >= 0.95
+    assert abs(found.n_groups - 60) <= 6
+    right = (found.judgements_proba > 0.5) == (made.truth[made.left] == made.truth[made.right])
+    assert right.mean() > 0.97  # the answers themselves: 0.90
+
+
+def test_what_is_found_fits_together(small: Records) -> None:
+    found = lw.group(pairs_of(small))
+    assert found.labels.shape == found.probability.shape == (40,)
+    assert found.item_ids.tolist() == small.ids.tolist()
+    assert found.n_groups == 5
+    assert found.sizes.tolist() == sorted(found.sizes, reverse=True)
+    assert sorted(name for g in range(5) for name in found.members(g)) == sorted(small.ids)
+    assert ((found.probability > 0) & (found.probability <= 1)).all()
+    assert json.loads(json.dumps(found.to_dict()))["n_groups"] == 5
+    text = repr(found)
+    assert text.startswith("Groups(5 groups of 40 items, from 500 judgements)")
+    assert small.ids[0] in text
+    np.testing.assert_array_equal(lw.judgements_proba(pairs_of(small)), found.judgements_proba)
+
+
+def test_same_seed_same_groups_and_a_given_number(small: Records) -> None:
+    one, two = (lw.group(pairs_of(small), random_state=3) for _ in range(2))
+    np.testing.assert_array_equal(one.labels, two.labels)
+    assert lw.group(pairs_of(small), n_groups=7).n_groups == 7
+
+
+def test_judgements_of_weight_0_are_ignored(small: Records) -> None:
+    plain = lw.group(pairs_of(small))
+    doubled = lw.Pairs(
+        np.concatenate([small.left, small.left, [0]]),
+        np.concatenate([small.right, small.right, [40]]),
+        np.concatenate([small.same, ~small.same, [True]]),
+        weight=np.concatenate([np.ones(500), np.zeros(501)]),
+    )
+    found = lw.group(doubled)
+    assert pairwise_f1(found.labels[:40], small.truth) == pairwise_f1(plain.labels, small.truth)
+    assert found.labels[40] == -1  # no judgement that counts names it
+    assert np.isnan(found.probability[40])
+    assert np.isnan(found.judgements_proba[-1])
+    np.testing.assert_array_equal(found.judgements_proba[:500], found.judgements_proba[500:1000])
+
+
+def test_swapped_people_are_turned() -> None:
+    made = records(n_items=40, n_groups=5, n_pairs=700, swapped=2)
+    found = lw.group(pairs_of(made))
+    assert pairwise_f1(found.labels, made.truth) > 0.95
+    people = found.annotators
+    assert set(people["annotator"][-2:]) == {"person 0", "person 1"}
+    assert [r < 0 for r in people["reliability"]] == [False] * 8 + [True] * 2
+    assert sum(people["answers"]) == 700
+    assert people["reliability"] == sorted(people["reliability"], reverse=True)
+
+
+def test_pairs_worth_asking_again_are_those_in_doubt(small: Records) -> None:
+    found = lw.group(pairs_of(small))
+    doubtful = found.ask_again(10)
+    doubt = [abs(p - 0.5) for _, _, p in doubtful]
+    assert 0 < len(doubtful) <= 10
+    assert doubt == sorted(doubt)
+    assert doubt[0] == np.abs(found.judgements_proba - 0.5).min()
+    assert all(0.01 < p < 0.99 for _, _, p in found.ask_again(500))
+
+
+def test_features_help_where_answers_are_few(small: Records) -> None:
+    rng = np.random.default_rng(0)
+    made = records(n_items=60, n_groups=20, n_pairs=400, wrong=0.3)
+    X = rng.normal(size=(20, 8))[made.truth] + 0.3 * rng.normal(size=(60, 8))
+    truth = made.truth[made.left] == made.truth[made.right]
+    with_features, without = (
+        np.mean((lw.judgements_proba(pairs_of(made), items) > 0.5) == truth) for items in (X, None)
+    )
+    assert with_features > without + 0.02
+
+
+def test_numbers_of_records_in_a_file_are_names(tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text(
+        "left,right,same\n7000000001,12,1\n12,7000000001,1\n12,-5,0\n12b,7000000001,0\n"
+    )
+    found = lw.group(file)
+    assert found.item_ids.tolist() == ["-5", "12", "12b", "7000000001"]
+    assert len(found.judgements_proba) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_groups": 41}, "between 1 and 40"),
+        ({"n_groups": 0}, "between 1 and 40"),
+        ({"items": np.ones(40)}, "row of features"),
+        ({"items": np.full((40, 2), np.nan)}, "NaN"),
+        ({"items": np.ones((39, 2))}, "39 items"),
+        ({"items": [["a"]] * 40}, "numbers"),
+    ],
+)
+def test_mistakes_are_told(small: Records, options: dict[str, object], words: str) -> None:
+    with pytest.raises(lw.InputError, match=words):
+        lw.group(pairs_of(small), **options)
+
+
+def test_it_does_not_wait_for_torch() -> None:
+    code = (
+        "import sys, likewise as lw; lw.group(lw.Pairs([0, 1], [1, 2], [True, False])); "
+        "print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
