@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from likewise.matching import best_matching, confusion
 
 from likewise import Pairs
 from likewise.inference.graph import Graph
@@ -13,6 +12,7 @@ from likewise.inference.lifted_start import aligned, embeddings, lifted_start, p
 from likewise.inference.lifted_tree import lift_tree
 from likewise.inference.lifting import lift
 from likewise.inference.tallies import Tallies
+from likewise.metrics import best_matching, confusion
 
 
 def blobs(n: int, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
