@@ -10,7 +10,13 @@ from scipy.special import betaln, expit, logit
 from sklearn.metrics import adjusted_rand_score
 
 from likewise.inference.partition import infer_partition
-from likewise.inference.partition.answers import Answers, fit_rates, log_likelihood, two_rates
+from likewise.inference.partition.answers import (
+    Answers,
+    Rates,
+    fit_rates,
+    log_likelihood,
+    two_rates,
+)
 from likewise.inference.partition.blocks import Blocks, CellPrior
 from likewise.inference.partition.model import size_log_prior
 from likewise.inference.partition.moves import Mover
@@ -135,21 +141,12 @@ def test_likelihood_of_pairs_equals_a_loop(rng: np.random.Generator) -> None:
 
 def test_rates_find_swapped_people(rng: np.random.Generator) -> None:
     truth = np.arange(40) % 4
-    answers = Answers.build(*_three(crowd(rng, truth, 700, 1, swapped=5)), 40, _LAST[0], None)
+    left, right, same, who = crowd(rng, truth, 700, 1, swapped=5)
+    answers = Answers.build(left, right, same, 40, who, None)
     belief = (truth[answers.left] == truth[answers.right]).astype(float)
     p_same = fit_rates(answers, belief).p_same
     assert (p_same[:5, 0] < p_same[:5, 1]).all()
     assert (p_same[5:, 0] > p_same[5:, 1]).all()
-
-
-_LAST: list[np.ndarray] = []
-
-
-def _three(
-    given: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    _LAST[:] = [given[3]]
-    return given[0], given[1], given[2]
 
 
 def test_effective_counts_of_equal_people_are_counts() -> None:
@@ -158,6 +155,17 @@ def test_effective_counts_of_equal_people_are_counts() -> None:
     same, different = effective_counts(answers, two_rates(answers, 0.8, 0.3), np.full(3, 0.5))
     np.testing.assert_allclose(same, [1, 0, 1])
     np.testing.assert_allclose(different, [0, 1, 0])
+
+
+def test_effective_counts_turn_swapped_people() -> None:
+    left, right = np.array([0, 0, 1, 1]), np.array([1, 2, 2, 3])
+    said, who = np.array([True, False, False, True]), np.array([0, 0, 1, 1])
+    answers = Answers.build(left, right, said, 4, who, None)
+    p_same = np.array([[0.8, 0.3], [0.2, 0.7]])  # the second is the first, the other way round
+    rates = Rates(p_same, p_same[answers.annotator], (0.0, 0.0))
+    same, different = effective_counts(answers, rates, np.full(4, 0.5))
+    np.testing.assert_allclose(same, [1, 0, 1, 0])
+    np.testing.assert_allclose(different, [0, 1, 0, 1])
 
 
 def slow_blocks(counts: np.ndarray, labels: np.ndarray, prior: CellPrior) -> float:

@@ -55,8 +55,10 @@ def effective_counts(
         np.add.reduceat(answers.weight * np.clip(sign * ratio, 0, None), answers.first) * shrink
         for sign in (1, -1)
     )
-    # In answers of everybody pooled; where nobody can tell, a = b and no answer says anything.
-    a, b = answers.weight @ p / answers.weight.sum()
+    # In answers of everybody pooled, swapped people turned; where nobody can tell, a = b and no
+    # answer says anything.
+    turned = np.where(p[:, :1] < p[:, 1:], 1 - p, p)
+    a, b = answers.weight @ turned / answers.weight.sum()
     return same / max(np.log(a / b), 0.1), different / max(np.log((1 - b) / (1 - a)), 0.1)
 
 
