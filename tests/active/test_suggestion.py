@@ -23,7 +23,7 @@ N = 60
 
 def result_with(belief: np.ndarray, channel: Channel) -> JointResult:
     eye = np.eye(belief.shape[1])
-    return JointResult(nn.Identity(), eye, channel, belief, belief, {}, [], "made by hand")
+    return JointResult(nn.Identity(), eye, channel, belief, belief, belief, {}, [], "made by hand")
 
 
 def certain_but(uncertain: list[int]) -> np.ndarray:

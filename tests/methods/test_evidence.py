@@ -14,6 +14,7 @@ from likewise.inference.graph_beliefs import GraphBeliefs
 from likewise.methods import evidence as module
 from likewise.methods.evidence import DECIDED, Evidence, find_evidence
 from likewise.methods.joint import joint_program
+from likewise.methods.lifted_evidence import lift_judgements
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy, transition_error
 from likewise.nn.model import logits_of
@@ -36,6 +37,10 @@ def flipped(pairs: Pairs, how_many: int, seed: int = 0) -> Pairs:
     return Pairs(listed.left, listed.right, same, n_items=listed.n_items)
 
 
+def nothing_lifted(*_: object) -> None:
+    """Stands for items that show no clusters."""
+
+
 class Calls:
     """Stand-ins for the graph alone and for EM that say nothing much, and are counted."""
 
@@ -44,6 +49,7 @@ class Calls:
         self.em: list[dict[str, object]] = []
         self.decided = decided
         monkeypatch.setattr(module, "graph_beliefs", self._graph_beliefs)
+        monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
         monkeypatch.setattr(module, "fit_joint", self._fit_joint)
 
     def _graph_beliefs(self, pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | None:
@@ -219,7 +225,8 @@ def sparse_problem(z: Labels, X: NDArray[np.float32], seed: int = 0) -> Problem:
     return Problem(X, flipped(pairs, len(pairs) // 20), 3, recipe=QUICK.with_(teachers=2))
 
 
-def test_sparse_judgements_are_completed_by_em() -> None:
+def test_sparse_judgements_are_completed_by_em(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
     X, y = blobs(n=400, apart=5.0)
     problem = sparse_problem(y, X)
     found = find_evidence(problem, "estimate", "auto")
@@ -241,7 +248,10 @@ ASYMMETRIC = np.array([[0.9, 0.1, 0.0], [0.0, 0.6, 0.4], [0.3, 0.0, 0.7]])
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [1, 2, 0], [2, 1, 0]])
-def test_em_too_takes_a_given_t_in_any_order(order: list[int]) -> None:
+def test_em_too_takes_a_given_t_in_any_order(
+    monkeypatch: pytest.MonkeyPatch, order: list[int]
+) -> None:
+    monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
     X, y = blobs(n=600, apart=5.0)
     z = corrupt_labels(y, ASYMMETRIC, 1)
     problem = sparse_problem(z, X)
@@ -261,3 +271,34 @@ def test_em_itself_uses_a_t_that_has_no_order(
     X, y = blobs(n=200)
     find_evidence(sparse_problem(y, X), given, "auto")
     assert calls.em[0]["transition"] is given
+
+
+# -- lifting -------------------------------------------------------------------------------------
+
+
+def test_items_that_lie_in_clusters_carry_few_judgements() -> None:
+    """Two judgements an item, where the graph is in pieces and EM finds nothing."""
+    X, y = blobs(n=400, apart=6.0)
+    problem = Problem(X, Pairs.from_labels(y, 2, 0), 3, recipe=QUICK.with_(teachers=2))
+    found = find_evidence(problem, "estimate", "auto")
+    assert found.of_classes
+    assert matched_accuracy(found.rows.argmax(dim=1).numpy(), y) > 0.95
+    assert isinstance(found.channel, RateChannel)
+    assert found.channel.a > 0.9 > 0.1 > found.channel.b
+    assert "lifting explains" in found.why
+
+
+def test_a_given_t_does_not_stand_between_items_and_classes_that_were_lifted() -> None:
+    X, y = blobs(n=400, apart=6.0)
+    problem = Problem(X, Pairs.from_labels(y, 2, 0), 3, recipe=QUICK.with_(teachers=2))
+    fitted = run_program(joint_program(problem, ASYMMETRIC))
+    predicted = logits_of(fitted.model, X, CPU).argmax(dim=1).numpy()
+    assert matched_accuracy(predicted, y) > 0.93
+
+
+def test_items_that_say_nothing_are_not_lifted() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 400)
+    noise = rng.normal(size=(400, 5)).astype(np.float32)
+    problem = Problem(noise, Pairs.from_labels(y, 4, 0), 3)
+    assert lift_judgements(problem, "estimate") is None

@@ -38,6 +38,8 @@ class Evidence:
     """(N, C) likelihood of each item's judgements for each class; zeros where there are none."""
     why: str
     """How, in a few words."""
+    of_classes: bool = False
+    """Whether the rows speak of the classes themselves, so that no T stands in between."""
     channel: Channel | None = None
     """How an answer comes from two perceived classes; None where it is exact."""
     transition: NDArray[np.float64] | None = None
@@ -73,9 +75,15 @@ def find_evidence(
                 f"{why}; the graph decides {found.decided:.0%} of the items at "
                 f"P(same | same) {a:.3f} and P(same | different) {b:.3f}"
             )
-            return Evidence(torch.from_numpy(found.evidence), told, found.channel)
+            return Evidence(torch.from_numpy(found.evidence), told, channel=found.channel)
         if (lifted := lift_judgements(problem, transition)) is not None:
-            return Evidence(lifted.rows, f"{why}; {lifted.why}", lifted.channel, lifted.transition)
+            return Evidence(
+                rows=lifted.rows,
+                why=f"{why}; {lifted.why}",
+                of_classes=lifted.transition is None,
+                channel=lifted.channel,
+                transition=lifted.transition,
+            )
     return _by_em(problem, transition, noise, why, checkpoints)
 
 

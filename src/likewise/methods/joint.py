@@ -71,7 +71,7 @@ def joint_program(
     found = find_evidence(problem, transition, noise, checkpoints)
     if transition is None:
         transition = np.eye(problem.n_classes)
-    given = transition if isinstance(transition, np.ndarray) else None
+    given = transition if isinstance(transition, np.ndarray) and not found.of_classes else None
     if found.model is not None:
         fitted = _as_fitted(found, problem)
     else:
