@@ -1,6 +1,7 @@
 """Groups from judgements alone, beside the simple procedures on the same answers.
 
     OMP_NUM_THREADS=1 python benchmarks/groups.py [--seeds 1] [--out results/groups.json]
+    python benchmarks/groups.py --render
 
 Simulated crowds, and the real judgements that lie in the folder LIKEWISE_DATA (crowd-birds20,
 crowd-product; skipped where they are not). *Components*: connected components of the pairs that a
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -193,11 +196,39 @@ def measure(case: Case, seed: int) -> dict[str, object]:
     }
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """The first seed's rows as Markdown."""
+    lines = [
+        "| judgements | groups | `group` | found | greedy | components |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        if row["seed"] == 0:
+            ari = [f"{row[name]['ari']:.2f}" for name in ("group", "greedy", "components")]
+            groups = f"{row['true_groups']:,}", f"{row['group']['groups']:,}"
+            cells = [row["case"], groups[0], ari[0], groups[1], *ari[1:]]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def filled(page: str) -> str:
+    """The page with the table of the newest results."""
+    rows = json.loads((ROOT / "results" / "groups.json").read_text())[-1]["rows"]
+    begin, end = "<!-- groups table -->\n", "\n<!-- /groups table -->"
+    before, _, rest = page.partition(begin)
+    return before + begin + "\n" + table(rows) + "\n" + end + rest.partition(end[1:])[2]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "groups.json")
+    parser.add_argument("--render", action="store_true", help="only write docs/group.md's table")
     options = parser.parse_args()
+    page = ROOT / "docs" / "group.md"
+    if options.render:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
+        return
     data = os.environ.get("LIKEWISE_DATA")
     rows = []
     for seed in range(options.seeds):
