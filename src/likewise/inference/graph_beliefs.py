@@ -23,7 +23,6 @@ PER_ITEM = 300  # judgements an item; more of them say nothing new about z
 STARTS = 5  # runs of k-means, each settled by itself; the likeliest is kept
 SWEEPS = 50
 SURE = 0.95  # belief in a class at which an item counts as decided
-STANDS_OUT = 1.2  # times the spectral edge of shuffled answers, for classes to be visible
 FloatMatrix = NDArray[np.float32]
 
 
@@ -57,7 +56,7 @@ def thinned(pairs: Pairs, rng: np.random.Generator, per_item: int = PER_ITEM) ->
 
 
 def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | None:
-    """Beliefs from the judgements alone; None where they are too few to show C classes.
+    """Beliefs from the judgements alone; None where items are too few, or answers all one.
 
     ``pairs`` are listed, by people who need not be told apart.
     """
@@ -84,6 +83,7 @@ class _Answers:
     @classmethod
     def of(cls, pairs: Pairs) -> _Answers:
         weight = np.ones(len(pairs), np.float32) if pairs.weight is None else pairs.weight
+        weight = weight / max(float(weight[weight > 0].mean()), 1e-12)  # in what unit, nobody knows
         shape = (pairs.n_items, pairs.n_items)
         ends = (pairs.left, pairs.right)
         asked = sparse.coo_array((weight, ends), shape=shape).tocsr()
@@ -96,7 +96,11 @@ class _Answers:
 
 
 def _embedding(answers: _Answers, n_classes: int, seed: int) -> FloatMatrix | None:
-    """(N, C - 1) eigenvectors by their values; None unless all stand out of the noise."""
+    """(N, C - 1) eigenvectors by their values; None where all answers are the same.
+
+    Whether they show any classes is told by what becomes of them: under two rates that are refitted
+    as it goes, mean field falls back to flat beliefs where there is nothing to see.
+    """
     share = answers.share_same
     if not 0 < share < 1:
         return None
@@ -105,11 +109,7 @@ def _embedding(answers: _Answers, n_classes: int, seed: int) -> FloatMatrix | No
     # Lanczos from a fixed vector: it must not depend on anybody's random state.
     start = np.random.default_rng(0).normal(size=n_items).astype(np.float32)
     values, vectors = eigsh(centred, k=n_classes - 1, which="LA", v0=start, tol=1e-2)
-    strength = answers.asked.power(2).sum() / n_items  # judgements an item, by squared weight
-    edge = 2 * np.sqrt(strength * share * (1 - share))
-    if values.min() <= STANDS_OUT * edge:
-        return None
-    return np.asarray(vectors * values, np.float32)
+    return np.asarray(vectors * np.maximum(values, 0), np.float32)
 
 
 def _cluster(embedding: FloatMatrix, n_classes: int, seed: int) -> NDArray[np.integer]:

@@ -89,7 +89,9 @@ def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
         return None
     if 2 * len(graph) >= joint.n_classes * graph.n_items:  # below that the graph falls apart
         state = _em(joint, seen, trial)
-        further = answer_scores(state.targets.classes, seen, unseen) - score
+        # By what an item was taken for, its own judgements included: where whole items are
+        # mistaken, that foretells answers which its class does not.
+        further = answer_scores(state.targets.perceived, seen, unseen) - score
         error = jackknife_error(further, unseen, joint.generator)
         told += f", EM by {gain + float(further.mean()):.3f}"
         if float(further.mean()) > error:
