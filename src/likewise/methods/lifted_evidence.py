@@ -85,9 +85,11 @@ def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
     gain = float((score - flat).mean())
     error = jackknife_error(score - flat, unseen, joint.generator)
     told = f"lifting explains an unseen judgement by {gain:.3f} nats (error {error:.3f})"
-    if gain < CLEARLY * error:
+    # Below that the graph falls apart, and EM would have nothing to begin from.
+    holds_together = 2 * len(graph) >= joint.n_classes * graph.n_items
+    if holds_together and gain < CLEARLY * error:
         return None
-    if 2 * len(graph) >= joint.n_classes * graph.n_items:  # below that the graph falls apart
+    if holds_together:
         state = _em(joint, seen, trial)
         # By what an item was taken for, its own judgements included: where whole items are
         # mistaken, that foretells answers which its class does not.
