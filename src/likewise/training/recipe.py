@@ -185,8 +185,8 @@ JOINT: dict[str, Recipe] = {
     "linear": FEATURES,
     "unit_linear": FEATURES,
 }  # fmt: skip
-# Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing,
-# and how many teachers: by noisy judgements of other digits (benchmarks/digits_recipe.py).
+# Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing:
+# by noisy judgements of other digits (benchmarks/digits_recipe.py).
 JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, teachers=4)
 
 
