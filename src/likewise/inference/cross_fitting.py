@@ -64,7 +64,7 @@ class Head(Protocol):
 
 
 @dataclass
-class JournaledHead:
+class ReplayedHead:
     """A head whose cross-fits are kept, so that a fit that was cut short can go on."""
 
     head: Head

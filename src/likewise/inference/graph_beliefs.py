@@ -63,7 +63,7 @@ def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | Non
     if pairs.n_items < 3 * n_classes or n_classes < 2:
         return None
     answers = _Answers.of(pairs)
-    embedding = _embedding(answers, n_classes, seed)
+    embedding = _embedding(answers, n_classes)
     if embedding is None:
         return None
     found = [
@@ -95,7 +95,7 @@ class _Answers:
         return float(self.same.sum() / max(self.asked.sum(), 1e-12))
 
 
-def _embedding(answers: _Answers, n_classes: int, seed: int) -> FloatMatrix | None:
+def _embedding(answers: _Answers, n_classes: int) -> FloatMatrix | None:
     """(N, C - 1) eigenvectors by their values; None where all answers are the same.
 
     Whether they show any classes is told by what becomes of them: under two rates that are refitted

@@ -1,12 +1,7 @@
-"""Where EM may start: first beliefs (N, C) of all items, judged or not, each with its evidence.
+"""Lifted beliefs: trees of micro-clusters in several embeddings carry the judgements.
 
-- `lifted_start`: trees of micro-clusters in several embeddings carry the judgements; their beliefs
-  are brought to one order of the classes and averaged;
-- `network_start`: a small network trained on single judgements, kept from merging classes by a
-  balance term over all items;
-- `features_start`: k-means of the items, no judgement asked.
-
-The judgement graph alone is `likewise.inference.starts.spectral_start`.
+First beliefs (N, C) of all items, judged or not: what each tree finds is brought to one order of
+the classes and averaged. The judgement graph alone is `likewise.inference.graph_beliefs`.
 """
 
 from __future__ import annotations
@@ -18,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
 from torch import Tensor
 
 from likewise.inference.graph import Graph
@@ -166,10 +160,3 @@ def aligned(belief: Tensor, reference: Tensor) -> Tensor:
     overlap = (reference.double().T @ belief.double()).cpu().numpy()
     order = linear_sum_assignment(-overlap)[1]
     return belief[:, torch.from_numpy(order)]
-
-
-def features_start(points: FloatMatrix, n_classes: int, seed: int = 0) -> Tensor:
-    """(N, C) k-means of points (N, d): what the items say without any judgement."""
-    label = KMeans(n_classes, n_init=5, random_state=seed).fit(points).labels_
-    sure = torch.eye(n_classes)[torch.from_numpy(label).long()]
-    return 0.9 * sure + 0.1 / n_classes

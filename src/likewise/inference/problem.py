@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from likewise.errors import InputError
-from likewise.inference.cross_fitting import Head, JournaledHead, NetworkHead
+from likewise.inference.cross_fitting import Head, NetworkHead, ReplayedHead
 from likewise.inference.em import Options
 from likewise.inference.gaussian import Features, GaussianHead
 from likewise.inference.graph import Graph
@@ -51,7 +51,7 @@ class JointProblem:
     def network_head(self) -> Head:
         epochs, final = self.options.epochs, self.options.final_epochs
         head = NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
-        return head if self.replay_cache is None else JournaledHead(head, self.replay_cache)
+        return head if self.replay_cache is None else ReplayedHead(head, self.replay_cache)
 
     def heads(self, guesses: Sequence[Tensor]) -> list[Head]:
         """The heads to choose from, given first guesses (N, C) of the perceived classes.

@@ -1,4 +1,4 @@
-"""Which start to go on from: by judgements that it has not seen.
+"""Which beliefs to go on from: by judgements that they have not seen.
 
 Evidence of the judgements that a start was made of compares starts of one kind. Starts of different
 kinds (a tree, a network, the graph) fit what they have seen more or less closely, so they are made
@@ -8,9 +8,6 @@ that share an item are not independent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -18,18 +15,6 @@ from likewise.inference.graph import Graph
 
 HELD_OUT = 0.15
 GROUPS = 20
-
-Maker = Callable[[Graph], Tensor]
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """``best``: the name of the start taken; ``score``: mean log-likelihood of an unseen judgement
-    of each; ``behind``: by how many standard errors each is behind the best."""
-
-    best: str
-    score: dict[str, float]
-    behind: dict[str, float]
 
 
 def answer_scores(belief: Tensor, seen: Graph, unseen: Graph, iterations: int = 30) -> Tensor:
@@ -65,21 +50,3 @@ def jackknife_error(scores: Tensor, graph: Graph, generator: torch.Generator) ->
     count = len(spread)
     # Leaving out a group of items takes both ends with it: twice a group's share of judgements.
     return float(((count - 1) / count * ((spread - spread.mean()) ** 2).sum() / 2).sqrt())
-
-
-def rank(makers: Mapping[str, Maker], graph: Graph, generator: torch.Generator) -> Ranking:
-    """Make every start of most judgements, and compare them by the rest.
-
-    On a tie, within one standard error of the best, the one named first is taken.
-    """
-    held = torch.rand(len(graph), generator=generator) < HELD_OUT
-    seen, unseen = graph.select(~held), graph.select(held)
-    scores = {name: answer_scores(make(seen), seen, unseen) for name, make in makers.items()}
-    mean = {name: float(score.mean()) for name, score in scores.items()}
-    top = max(mean, key=lambda name: mean[name])
-    behind = {}
-    for name, score in scores.items():
-        error = jackknife_error(scores[top] - score, unseen, generator)
-        behind[name] = 0.0 if name == top else (mean[top] - mean[name]) / max(error, 1e-12)
-    best = next(name for name in makers if behind[name] <= 1)
-    return Ranking(best, mean, behind)
