@@ -8,6 +8,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.pairs.agreement import Agreement, agreement
 from likewise.pairs.container import Pairs
 from likewise.pairs.counting import count_from_judgements
 from likewise.pairs.graph import JudgementGraph
@@ -67,6 +68,8 @@ class Description:
     """Judgements about a pair that was judged before."""
     contradictions: int
     """Pairs that were called both "same" and "different"."""
+    agreement: Agreement | None
+    """Between people, about pairs that several of them judged; None where there are none."""
     components: int
     """Groups of two or more items linked by "same" judgements."""
     largest_components: list[int]
@@ -116,6 +119,7 @@ def describe(
     distinct, contradictions = index.count()
     rng = np.random.default_rng(random_state)
     triangles = count_triangles(graph, rng, index=index)
+    agreed = agreement(pairs, index)
     del index
     return Description(
         **_counts(pairs, graph.sizes, len(graph), graph.n_same),
@@ -123,6 +127,7 @@ def describe(
         judgements_per_item=_spread(graph.degree),
         repeats=len(graph) - distinct,
         contradictions=contradictions,
+        agreement=agreed,
         inside=graph.contradictions,
         loops=graph.redundant + graph.contradictions,
         triangles=triangles,
@@ -142,6 +147,7 @@ def _describe_complete(pairs: Pairs) -> Description:
         judgements_per_item=(others, others, others),
         repeats=0,
         contradictions=0,
+        agreement=None,
         inside=0,
         loops=loops,
         triangles=complete_triangles(ids),
@@ -248,6 +254,7 @@ def _rows(d: Description) -> list[tuple[str, str]]:
         ("annotators", f"{d.annotators:,}" if d.annotators else "not given"),
         ("an item has", f"{least:g} to {most:g} judgements, median {median:g}"),
         ("repeats", f"{d.repeats:,}, pairs with both answers {d.contradictions:,}"),
+        *_agreement_rows(d.agreement),
         ("linked groups", f"{d.components:,}" + (f", largest {sizes}" if sizes else "")),
         ("not linked", f"{d.unlinked:,} items"),
         ('"different" inside', f"{d.inside:,} of {d.loops:,} judgements that could contradict"),
@@ -255,6 +262,14 @@ def _rows(d: Description) -> list[tuple[str, str]]:
         ("third side same", "unknown" if third is None else f"{third:.1%}"),
         ("verdict", d.verdict),
     ]
+
+
+def _agreement_rows(agreed: Agreement | None) -> list[tuple[str, str]]:
+    if agreed is None:
+        return []
+    alpha = "unknown" if agreed.alpha is None else f"{agreed.alpha:.2f}"
+    value = f"alpha {alpha} (Krippendorff), over {agreed.pairs:,} pairs that several people judged"
+    return [("agreement", value)]
 
 
 def _left_out(d: Description) -> str:

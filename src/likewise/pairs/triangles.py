@@ -62,7 +62,7 @@ class PairIndex:
         self.n_items = graph.n_items
         self._keys = np.empty(len(graph), np.int64)
         for part in chunks(len(graph)):
-            code = self._code(graph.left[part], graph.right[part])
+            code = self.code(graph.left[part], graph.right[part])
             self._keys[part] = 2 * code + graph.same[part]
         self._keys.sort()
 
@@ -86,12 +86,21 @@ class PairIndex:
 
     def look_up(self, a: IndexArray, b: IndexArray) -> NDArray[np.float64]:
         """Share of "same" among the answers about each pair (a, b); NaN where it was not judged."""
-        key = 2 * self._code(a, b)
+        key = 2 * self.code(a, b)
         start, middle, stop = (np.searchsorted(self._keys, key + k) for k in range(3))
         number = stop - start
         return np.where(number > 0, (stop - middle) / np.maximum(number, 1), np.nan)
 
-    def _code(self, a: IndexArray, b: IndexArray) -> NDArray[np.int64]:
+    def repeated(self) -> NDArray[np.int64]:
+        """The codes, sorted, of pairs that were judged more than once."""
+        found = [np.empty(0, np.int64)]
+        for part in chunks(len(self._keys) - 1):
+            here, after = self._keys[part] >> 1, self._keys[part.start + 1 : part.stop + 1] >> 1
+            found.append(here[here == after])
+        return np.unique(np.concatenate(found))
+
+    def code(self, a: IndexArray, b: IndexArray) -> NDArray[np.int64]:
+        """One number for each unordered pair (a, b)."""
         return np.minimum(a, b).astype(np.int64) * self.n_items + np.maximum(a, b)
 
 
