@@ -69,8 +69,8 @@ class Recipe:
     # (joint only): self-distillation as in born-again networks (Furlanello et al., ICML 2018); see
     # `likewise.methods.joint`.
     teachers: int = 0
-    # Changes for each generation of students (joint): the last learns from all items, those before
-    # are cross-fitted as teachers are, and teach the next (born-again networks).
+    # Changes for each generation of students (joint), which learns from all networks before it;
+    # the last of several from all items, the held-out ones included.
     students: tuple[dict[str, RecipeValue], ...] = ({},)
     # How strongly images are augmented for learning (0: crop and flip alone), see
     # `likewise.training.augmentation`.
@@ -157,20 +157,22 @@ JOINT: dict[str, Recipe] = {
     "lenet": Recipe(
         epochs=40, batch_size=256, optimizer="sgd", lr=0.05, weight_decay=5e-4, schedule="cosine",
         warmup=0.05, ema_decay=0.998, shift=2, mixup=0.5, teachers=2,
-        students=({"epochs": 60, "augment_strength": 0.3},),
+        students=(
+            {"epochs": 30, "augment_strength": 0.3}, {"epochs": 60, "augment_strength": 0.3},
+        ),
     ),
     "resnet32": Recipe(
         epochs=60, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
         students=(
-            {"epochs": 60, "augment_strength": 0.3}, {"epochs": 120, "augment_strength": 0.4},
+            {"epochs": 90, "augment_strength": 0.3}, {"epochs": 120, "augment_strength": 0.4},
         ),
     ),
     "vgg8": Recipe(
         epochs=60, batch_size=256, optimizer="sgd", lr=0.1, weight_decay=1e-3, schedule="cosine",
-        warmup=0.03, ema_decay=0.9995, shift=4, flip=True, mixup=0.5, teachers=2,
+        warmup=0.03, ema_decay=0.9995, shift=4, flip=True, mixup=0.5, teachers=3,
         students=(
-            {"epochs": 60, "augment_strength": 0.2}, {"epochs": 120, "augment_strength": 0.3},
+            {"epochs": 100, "augment_strength": 0.2}, {"epochs": 160, "augment_strength": 0.3},
         ),
     ),
     "resnet18": Recipe(
@@ -178,7 +180,7 @@ JOINT: dict[str, Recipe] = {
         warmup=0.05, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
         augment_strength=0.3,
         students=(
-            {"epochs": 60, "augment_strength": 0.7}, {"epochs": 80, "augment_strength": 0.9},
+            {"epochs": 60, "augment_strength": 0.7}, {"epochs": 100, "augment_strength": 0.9},
         ),
     ),
     "resnet50": PAPER["resnet50"].with_(ema_decay=0.998),
