@@ -43,6 +43,7 @@ def cell_settings(settings: TableSettings, cell: Cell) -> Record:
         "pretrained": settings.pretrained,
         "contrast": settings.contrast,
         "estimator": settings.estimator if cell.method == "mns_estimated" else None,
+        "as_published": settings.as_published,
     }
 
 

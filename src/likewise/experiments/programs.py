@@ -79,12 +79,13 @@ def _program(
         return joint_program(problem)
     if cell.method == "mns_true":
         start = None
-        if before is not None and is_exchangeable(truth.transition):
+        own = settings.as_published or not is_exchangeable(truth.transition)
+        if before is not None and not own:
             start = starting_point(problem, before.model)
         return pairwise_program(problem, "mns", truth.transition, start=start)
     if cell.method == "mns_estimated" and before is not None:
         alone = dataclasses.replace(before, history=[])  # stage 1 has a history of its own
-        return mns_stage2(problem, alone, settings.estimator)
+        return mns_stage2(problem, alone, settings.estimator, as_published=settings.as_published)
     if cell.method == "mns_estimated":  # where stage 1 is no cell of its own
         return mns_program(problem, settings.estimator)
     return METHODS[cell.method].start(problem, FitOptions())

@@ -44,6 +44,9 @@ def score(cell: Cell, fitted: FitResult, problem: Problem, truth: Truth) -> Figu
         columns = truth.class_of_id if cell.method == "joint" else None
         ordered = reorder_transition(fitted.transition, match, columns)
         figures |= _transition_figures(ordered, truth.transition)
+        if fitted.marginal_transition is not None and truth.transition is not None:
+            marginal = reorder_transition(fitted.marginal_transition, match, columns)
+            figures["marginal_error"] = transition_error(marginal, truth.transition)
     return figures
 
 

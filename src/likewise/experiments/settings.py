@@ -43,6 +43,9 @@ TABLES = (
     "larger100",
     "larger_cifar10n",
     "larger_pairflip",
+    "paper1",
+    "paper2",
+    "paper3",
 )
 _CONFIGS = Path(__file__).parent / "configs"
 
@@ -61,6 +64,8 @@ class TableSettings:
     trials: int = 5  # repetitions of each cell
     held_out: float = 0.1  # share of items that choose the epoch
     estimator: str | float = "counts"  # of T in MNS(T̂): counts, argmax (the paper's) or a quantile
+    # As the paper writes them: MNS(T) from a start of its own, stage 2 from stage 1 as it is.
+    as_published: bool = False
     items: int | None = None  # use only so many training items (for smoke runs)
     pretrained: str = "none"  # none | self (without labels) | imagenet | a state dict's path
     image_size: int | None = None  # for sets that are streamed from disk

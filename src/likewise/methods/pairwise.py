@@ -61,8 +61,12 @@ def pairwise_program(
     balance: float = 0.0,
     start: nn.Module | None = None,
     loss: PairwiseLoss | None = None,
+    calibrate: bool = True,
 ) -> MethodProgram:
-    """MCL, KCL, MNS with T given, or a ``loss`` of one's own: one run over independent pairs."""
+    """MCL, KCL, MNS with T given, or a ``loss`` of one's own: one run over independent pairs.
+
+    MNS that goes on from a ``start`` first finds out how sure that must be behind T (`calibrate`).
+    """
     recipe = problem.recipe_for(joint=False)
     _, _, train_pairs, held_pairs = problem.parts
     check_judgements(train_pairs, "training")
@@ -71,7 +75,11 @@ def pairwise_program(
     if matrix is not None:
         matrix = matrix.to(problem.device)
     loss = loss or PairwiseLoss(
-        kind, matrix, balance=balance or recipe.balance, self_pairs=recipe.self_pairs
+        kind,
+        matrix,
+        balance=balance or recipe.balance,
+        self_pairs=recipe.self_pairs,
+        stop_by=recipe.stop_by,
     )
     objective: Objective
     if problem.pairs.is_complete:
@@ -81,7 +89,7 @@ def pairwise_program(
         objective = listed_objective(
             loss, train_pairs, held_pairs, problem.device, asked, problem.seed
         )
-    if start is not None and matrix is not None:
+    if start is not None and matrix is not None and calibrate:
         start = calibrate_start(problem, start, objective)
     if start is None and recipe.starts > 1:
         run = yield from _best_start(problem, objective, recipe)
@@ -132,12 +140,24 @@ def mns_program(
 
 
 def mns_stage2(
-    problem: Problem, stage1: FitResult, anchors: str | float = "counts", balance: float = 0.0
+    problem: Problem,
+    stage1: FitResult,
+    anchors: str | float = "counts",
+    balance: float = 0.0,
+    as_published: bool = False,
 ) -> MethodProgram:
-    """Stage 2 of MNS from a finished stage 1 (the MCL run of the same problem)."""
+    """Stage 2 of MNS from a finished stage 1 (the MCL run of the same problem).
+
+    ``as_published``, it goes on from stage 1 whatever that is; else from one that it can use.
+    """
     transition = estimate_transition(problem, stage1.model, anchors)
-    start = starting_point(problem, stage1.model)
-    fitted = yield from pairwise_program(problem, "mns", transition, balance, start)
+    if as_published:
+        start: nn.Module | None = copy.deepcopy(stage1.model).requires_grad_(True)
+    else:
+        start = starting_point(problem, stage1.model)
+    fitted = yield from pairwise_program(
+        problem, "mns", transition, balance, start, calibrate=not as_published
+    )
     return replace(fitted, history=stage1.history + fitted.history)
 
 

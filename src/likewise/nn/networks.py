@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from likewise.errors import InputError
+from likewise.nn.l2c import L2CVGG8, L2CLeNet
 
 Shape = tuple[int, ...]
 
@@ -207,6 +208,8 @@ NETWORKS: dict[str, Builder] = {
     ),
     "vgg8": _images_only("vgg8", VGG8),
     "resnet50": _images_only("resnet50", lambda ch, h, w, c: resnet50(ch, c)),
+    "lenet_l2c": _images_only("lenet_l2c", L2CLeNet),
+    "vgg8_l2c": _images_only("vgg8_l2c", L2CVGG8),
     # A new network goes here.
 }
 

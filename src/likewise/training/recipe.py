@@ -57,6 +57,9 @@ class Recipe:
     # Whether all pairs of a batch include those of an item with itself, as in the authors' code
     # (pairwise only): answers that nobody gave, which bias the noise model.
     self_pairs: bool = False
+    # What of held-out judgements chooses the epoch (pairwise only): their "cost", or, as in the
+    # paper, the "error" of the perceived class.
+    stop_by: str = "cost"
     # How many random starts a pairwise method makes; it goes on with the one of the best held-out
     # score, since the pairwise losses have bad basins.
     starts: int = 1
@@ -104,6 +107,7 @@ class Recipe:
             "optimizer must be 'adam' or 'sgd'": self.optimizer not in ("adam", "sgd"),
             "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
             "nonfinite must be 'stop' or 'skip'": self.nonfinite not in ("stop", "skip"),
+            "stop_by must be 'cost' or 'error'": self.stop_by not in ("cost", "error"),
             "lr must be positive and finite": not 0 < self.lr < math.inf,
             "ema_decay must lie in 0 to 1": not 0 <= self.ema_decay < 1,
             "warmup must lie in 0 to 1": not 0 <= self.warmup < 1,
@@ -148,6 +152,7 @@ PAPER: dict[str, Recipe] = {
     "vgg8": Recipe(epochs=200, batch_size=1000, milestones=(0.4, 0.8), shift=4, flip=True),
     "resnet50": Recipe(epochs=10, batch_size=256, milestones=(0.5,), flip=True),
 }
+PAPER |= {"lenet_l2c": PAPER["lenet"], "vgg8_l2c": PAPER["vgg8"]}
 PAPER["resnet18"] = PAPER["resnet32"]  # not in the paper: its recipe for the same images
 PAPER |= dict.fromkeys(("mlp", "linear", "unit_linear"), FEATURES)
 

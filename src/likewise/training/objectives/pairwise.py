@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import torch
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from likewise import functional
@@ -68,7 +69,8 @@ class PairwiseLoss:
 
     ``rates`` (a, b) are those of "same" for items of one class and of two: answers are compared
     with b + (a - b) f_i . f_j. ``balance`` is the weight of H(mean g), which keeps all classes
-    alive. With ``self_pairs``, all pairs of a batch include those of an item with itself, as in the
+    alive. ``stop_by`` is what chooses the epoch: the "cost" or the "error" of held-out judgements.
+    With ``self_pairs``, all pairs of a batch include those of an item with itself, as in the
     authors' code: answers that nobody gave, free of the noise that T stands for.
     """
 
@@ -79,8 +81,10 @@ class PairwiseLoss:
         rates: tuple[float, float] = (1.0, 0.0),
         balance: float = 0.0,
         self_pairs: bool = False,
+        stop_by: str = "cost",
     ) -> None:
         self.kind = kind
+        self.stop_by = stop_by
         self.transition = transition
         self.rates = rates
         self.balance = balance
@@ -114,6 +118,17 @@ class PairwiseLoss:
             asked = torch.where(same, right, right + len(f))
             given = cpu_kernels.similarities(table, left, asked)
             return self._balanced(functional.answer_cost(given, weight), p)
+
+    def classification_error(self, logits: Tensor, perceived: Tensor) -> Tensor:
+        """() share of items whose likeliest perceived class is another than ``perceived`` (n,),
+        under the best matching: the paper's stopping rule. Waits for the device."""
+        f = self._perceived(logits.float().softmax(dim=1))
+        rows, columns = f.argmax(dim=1), perceived
+        size = int(max(f.shape[1], int(columns.max()) + 1))
+        counts = torch.bincount(rows * size + columns, minlength=size * size).reshape(size, size)
+        table = counts.cpu().numpy()
+        matched = table[linear_sum_assignment(table, maximize=True)].sum()
+        return logits.new_tensor(1 - matched / max(len(perceived), 1), dtype=torch.float32)
 
     @property
     def _noiseless(self) -> bool:
@@ -150,6 +165,8 @@ class CompletePairwise(Objective):
         return self.pairwise.all_pairs(logits, ids[:, None] == ids)
 
     def score(self, logits: Tensor) -> Tensor:
+        if self.pairwise.stop_by == "error":
+            return self.pairwise.classification_error(logits, self.held_ids)
         costs = []
         for start in range(0, len(logits), HELD_BLOCK):
             part = logits[start : start + HELD_BLOCK]
