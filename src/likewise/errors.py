@@ -23,6 +23,10 @@ class RowError(InputError):
         return RowError, (self.row, self.problem)  # two arguments: the default would pass one
 
 
+class DamagedImageError(InputError):
+    """An image file that cannot be decoded: the others of its folder may be good."""
+
+
 class TrainingError(LikewiseError, RuntimeError):
     """Training could not go on (a non-finite loss, a lost device); says where and likely why."""
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from likewise.cli import run as command
 from likewise.datasets import ImageStream, load, read_images
 from likewise.errors import InputError
 from likewise.io import images
+from likewise.runs import Run
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -221,3 +223,44 @@ def test_a_decompression_bomb_is_refused_from_its_header(tmp_path: Path) -> None
     assert path.stat().st_size < 200_000
     with pytest.raises(InputError, match=r"bomb.png has"):
         read_images(tmp_path)
+
+
+class TestDamagedPhotographs:
+    def folder(self, root: Path, good: int = 9) -> Path:
+        for k in range(good):
+            save(root / f"{k}.png", 8, 8, seed=k)
+        return root
+
+    def test_they_are_left_out_and_told_of(self, tmp_path: Path) -> None:
+        folder = self.folder(tmp_path / "photos")
+        truncate(folder / "0.png")  # the first, which says how much memory all take
+        (folder / "5.png").write_bytes(b"")
+        with pytest.warns(UserWarning, match=r"2 of 9 images in .* were left out.*0\.png is dam"):
+            pixels, ids = read_images(folder)
+        assert ids == ["1.png", "2.png", "3.png", "4.png", "6.png", "7.png", "8.png"]
+        assert pixels.shape == (7, 8, 8, 3)
+        assert np.array_equal(pixels[4], np.asarray(Image.open(folder / "6.png")))
+
+    def test_most_of_them_are_too_many(self, tmp_path: Path) -> None:
+        folder = self.folder(tmp_path / "photos", good=3)
+        for k in (1, 2):
+            truncate(folder / f"{k}.png")
+        with pytest.raises(InputError, match=r"1\.png is damaged"):
+            read_images(folder)
+
+    def test_answers_about_the_others_are_fitted(self, tmp_path: Path, capsys) -> None:
+        folder = self.folder(tmp_path / "photos", good=24)
+        lines = [f"{i}.png,{j}.png,{int(i % 2 == j % 2)}" for i in range(24) for j in range(i)]
+        (tmp_path / "pairs.csv").write_text("left,right,same\n" + "\n".join(lines) + "\n")
+        truncate(folder / "3.png")
+        (folder / "7.png").unlink()
+        words = ["fit", folder, tmp_path / "pairs.csv", "--out", tmp_path / "run", "--quiet"]
+        words += ["--classes", 2, "--method", "mcl", "--epochs", 1, "--device", "cpu"]
+        assert command([str(word) for word in words]) == 0
+        told = capsys.readouterr().err
+        assert "1 of 23 images" in told
+        assert "45 of 276 judgements were left out" in told
+        found = Run.open(tmp_path / "run")
+        assert found.metrics["judgements"] == 231
+        assert found.judgements["unknown"] == 45
+        assert len(found.ids) == 22

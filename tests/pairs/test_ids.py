@@ -45,6 +45,30 @@ class TestWithItemIds:
         with pytest.raises(InputError, match=r"line 21: right is '7', which is none of the 20 it"):
             read_pairs(path, item_ids=ids)
 
+    def test_judgements_of_items_that_are_gone_are_left_out_counted_and_told_of(
+        self, tmp_path: Path
+    ) -> None:
+        rows = [("a", "b", 1), ("gone", "c", 1), ("b", "c", 0), ("c", "off", ""), ("c", "a", 0)]
+        path = table(tmp_path / "p.csv", *rows)
+        with pytest.warns(UserWarning, match="2 of 5 judgements .* 2 items that are not there, su"):
+            pairs = read_pairs(path, item_ids=["a", "b", "c"], may_lack=True)
+        assert names(pairs) == [("a", "b"), ("b", "c"), ("c", "a")]
+        assert pairs.same.tolist() == [True, False, False]
+        assert (pairs.unknown, pairs.dropped) == (2, 0)
+        assert "2 of items that are not there left out" in repr(pairs.describe())
+        assert Pairs.concatenate([pairs, pairs]).unknown == 4
+        assert pairs.select([True, False, False]).unknown == 0
+
+    def test_where_most_are_gone_or_one_is_in_doubt_nothing_is_left_out(
+        self, tmp_path: Path
+    ) -> None:
+        path = table(tmp_path / "p.csv", ("x", "y", 1), ("y", "z", 0), ("a", "b", 1))
+        with pytest.raises(InputError, match="line 2: left is 'x', which is none of the 3 items"):
+            read_pairs(path, item_ids=["a", "b", "c"], may_lack=True)
+        path = table(tmp_path / "q.csv", ("1/a", "1/b", 1), ("1/b", "2/b", 0), ("a", "1/b", 1))
+        with pytest.raises(InputError, match="line 4: left is 'a', which may be '1/a' or '2/a'"):
+            read_pairs(path, item_ids=["1/a", "2/a", "1/b", "2/b"], may_lack=True)
+
     def test_numbers_are_no_positions_and_leading_zeros_are_part_of_an_id(
         self, tmp_path: Path
     ) -> None:

@@ -137,6 +137,7 @@ def suspects(
         annotator=annotator,
         item_ids=data.ids,
         n_items=len(data),
+        may_lack=True,
     )
     columns = find(classifier, data.items, given, limit=limit).to_dict()
     names = data.names
@@ -191,7 +192,7 @@ def suggest(
     from likewise.pairs import Pairs
 
     classifier, data = _open(model, items, id_column, image_size)
-    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data))
+    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True)
     chosen = choose(classifier, data.items, given, count)
     names = data.names
     columns = {

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InputError
+from likewise.errors import DamagedImageError, InputError
 from likewise.io.regular import open_regular
 
 if TYPE_CHECKING:
@@ -153,6 +153,6 @@ def _decoding_errors(path: str | Path) -> Iterator[None]:
             f"{path} has more than the {MAX_PIXELS:,} pixels allowed; make it smaller."
         ) from error
     except Exception as error:  # Pillow's decoders raise almost anything on damaged files
-        raise InputError(
+        raise DamagedImageError(
             f"{path} is damaged, cut short or no image ({error}); replace or remove it."
         ) from error

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InputError
+from likewise.errors import DamagedImageError, InputError
 from likewise.io.images import SUFFIXES, crop, open_item, resize_cover
 from likewise.io.limits import check_memory
 
@@ -53,58 +52,78 @@ def read_images(
     Images are (N, H, W) uint8 if all are grey, else (N, H, W, 3); grey of 16 bits or of fractions
     is (N, H, W) float32, its numbers as they are. With ``size`` (side, or height and width) each
     is scaled to cover it and its middle is taken; without, all must have one size. ``ids`` are the
-    file names relative to the folder. Decoding runs in ``workers`` threads (Pillow decodes outside
-    Python's lock, and processes would have to send every image back).
+    file names relative to the folder; a damaged image is left out, counted and told of, unless
+    more than half are. Decoding runs in ``workers`` threads (Pillow decodes outside Python's lock,
+    and processes would have to send every image back).
     """
-    root, ids = Path(folder), list_images(folder)
+    root, names = Path(folder), list_images(folder)
     shape = None if size is None else _height_width(size)
 
-    def decode(name: str) -> Pixels:
-        image = open_item(root / name)
+    def decode(name: str) -> Pixels | DamagedImageError:
+        try:
+            image = open_item(root / name)
+        except DamagedImageError as damage:
+            return damage
         if shape is not None:
             image = crop(resize_cover(image, *shape), *shape)
         return np.asarray(image)
 
+    stack = _Stack(root, len(names))
     with warnings.catch_warnings(), ThreadPoolExecutor(_workers(workers)) as pool:
         warnings.simplefilter("ignore", UserWarning)  # Pillow's, of odd metadata in good images
-        first = decode(ids[0])  # alone: it says how much memory all of them take
-        stack = _Stack(root, ids, first)
+        rest = iter(names)
+        for name in rest:  # alone: the first good one says how much memory all of them take
+            stack.add(name, decode(name))
+            if stack.ids:
+                break
         try:
-            stack.fill(pool.map(decode, ids[1:]))
+            left = list(rest)
+            for name, image in zip(left, pool.map(decode, left), strict=True):
+                stack.add(name, image)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return stack.images, ids
+    _tell_damaged(root, stack.damage, len(names))
+    return stack.images[: len(stack.ids)], stack.ids
 
 
 class _Stack:
     """Images side by side in one array, made when the first is known and never copied whole."""
 
-    def __init__(self, root: Path, ids: list[str], first: Pixels) -> None:
-        self._root, self._ids = root, ids
-        self.images = self._empty(first)
-        self.images[0] = first
+    def __init__(self, root: Path, room: int) -> None:
+        self._root, self._room = root, room
+        self.images: Pixels = np.empty((0, 0, 0), np.uint8)
+        """(room, H, W[, 3]) the first ``len(ids)`` are filled."""
+        self.ids: list[str] = []
+        """The names of the good ones."""
+        self.damage: list[DamagedImageError] = []
+        """Why the others cannot be opened."""
 
-    def fill(self, rest: Iterable[Pixels]) -> None:
-        """Put every other image in its place."""
-        for k, image in enumerate(rest, start=1):
-            self._check_alike(k, image)
-            if image.ndim > self.images.ndim - 1:  # the first colour image among grey ones
-                grey, self.images = self.images[:k], self._empty(image)
-                self.images[:k] = grey[..., None]
-            self.images[k] = image[..., None] if image.ndim < self.images.ndim - 1 else image
+    def add(self, name: str, image: Pixels | DamagedImageError) -> None:
+        """Put the next image in its place, or note that there is none."""
+        if isinstance(image, DamagedImageError):
+            self.damage.append(image)
+            return
+        k = len(self.ids)
+        if k == 0:
+            self.images = self._empty(image)
+        self._check_alike(name, image)
+        if image.ndim > self.images.ndim - 1:  # the first colour image among grey ones
+            grey, self.images = self.images[:k], self._empty(image)
+            self.images[:k] = grey[..., None]
+        self.images[k] = image[..., None] if image.ndim < self.images.ndim - 1 else image
+        self.ids.append(name)
 
     def _empty(self, like: Pixels) -> Pixels:
-        needed = len(self._ids) * like.nbytes
         check_memory(
-            f"{self._root}: {len(self._ids):,} images of {like.shape[0]} x {like.shape[1]} pixels",
-            needed,
+            f"{self._root}: {self._room:,} images of {like.shape[0]} x {like.shape[1]} pixels",
+            self._room * like.nbytes,
             instead="scale them (--image-size)",
         )
-        return np.empty((len(self._ids), *like.shape), like.dtype)
+        return np.empty((self._room, *like.shape), like.dtype)
 
-    def _check_alike(self, k: int, image: Pixels) -> None:
-        name, first = self._ids[k], self._ids[0]
+    def _check_alike(self, name: str, image: Pixels) -> None:
+        first = self.ids[0] if self.ids else name
         height, width = self.images.shape[1:3]
         if image.shape[:2] != (height, width):
             raise InputError(
@@ -117,6 +136,18 @@ class _Stack:
                 f"{deep} is grey of more than 8 bits but {plain} has 8 bits a channel, so that "
                 "their numbers do not compare: save all of them alike."
             )
+
+
+def _tell_damaged(root: Path, damage: list[DamagedImageError], listed: int) -> None:
+    """One bad photograph does not make the judgements of all others useless."""
+    if 2 * len(damage) > listed:
+        raise damage[0]
+    if damage:
+        warnings.warn(
+            f"{len(damage):,} of {listed:,} images in {root} cannot be opened and were left out, "
+            f"such as this one: {damage[0]}",
+            stacklevel=3,
+        )
 
 
 def _workers(asked: int | None) -> int:

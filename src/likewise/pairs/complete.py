@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
 from likewise.pairs.columns import BoolArray, IndexArray, as_item_ids, check_chosen
-from likewise.pairs.container import Pairs
+from likewise.pairs.container import NOTHING_LEFT_OUT, Pairs
 
 # A complete set is turned into a list only up to this many judgements (about half a GB).
 MAX_EXPLICIT = 60_000_000
@@ -30,7 +30,7 @@ class CompletePairs(Pairs):
         names = None if item_ids is None else as_item_ids(item_ids, len(ids))
         about = {"n_items": len(ids), "annotator_names": None, "item_ids": names}
         self._set({"_ids": order[ids], "annotator": None, "weight": None, **about})
-        self._set({"dropped": 0, "shortened": 0})
+        self._set(NOTHING_LEFT_OUT)
 
     @property
     def left(self) -> IndexArray:

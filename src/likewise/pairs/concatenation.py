@@ -35,6 +35,7 @@ def join(parts: Sequence[Pairs]) -> Pairs:
         item_ids=_join_item_ids(listed),
         dropped=sum(part.dropped for part in listed),
         shortened=sum(part.shortened for part in listed),
+        unknown=sum(part.unknown for part in listed),
     )
 
 

@@ -40,6 +40,8 @@ from likewise.pairs.table import JudgementTable, taken
 if TYPE_CHECKING:
     from likewise.pairs.description import Description
 
+NOTHING_LEFT_OUT = {"dropped": 0, "shortened": 0, "unknown": 0}
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Pairs(JudgementTable):
@@ -77,6 +79,8 @@ class Pairs(JudgementTable):
     """Rows without an answer that were left out."""
     shortened: int
     """Ids of a file that were matched to an item's by a shorter form."""
+    unknown: int
+    """Judgements of a file that were left out, because they name an item that is not there."""
 
     def __init__(
         self,
@@ -113,7 +117,7 @@ class Pairs(JudgementTable):
         columns = taken(given, answered) if dropped else given
         refuse_no_weight(columns["weight"])
         about = {"n_items": count, "annotator_names": names, "item_ids": ids}
-        self._set(columns | about | {"dropped": dropped, "shortened": 0})
+        self._set(columns | about | NOTHING_LEFT_OUT | {"dropped": dropped})
 
     # -- making them ---------------------------------------------------------------------------
 
@@ -211,14 +215,14 @@ class Pairs(JudgementTable):
         keep = (left >= 0) & (right >= 0)
         columns = taken(self.columns() | {"left": left, "right": right}, keep)
         ids = None if self.item_ids is None else self.item_ids[chosen]
-        return self._like(columns, n_items=len(chosen), item_ids=ids, dropped=0, shortened=0)
+        return self._like(columns, n_items=len(chosen), item_ids=ids, **NOTHING_LEFT_OUT)
 
     def select(self, mask: ArrayLike) -> Pairs:
         """The judgements where ``mask`` (M,) is true (or at those positions), of the same items."""
         keep = np.asarray(mask)
         if keep.size == 0:
             keep = keep.astype(np.int64)  # an empty list of positions arrives as floats
-        return self._like(taken(self.columns(), keep), dropped=0, shortened=0)
+        return self._like(taken(self.columns(), keep), **NOTHING_LEFT_OUT)
 
     def split(
         self, fraction: float, rng: np.random.Generator

@@ -60,6 +60,8 @@ class Description:
     """Judgements of weight 0, which are left out of all else here."""
     shortened: int
     """Ids of the file that stand for an item whose own id is longer or shorter."""
+    unknown: int
+    """Judgements that name an item which is not there, and were left out."""
     annotators: int
     """People, 0 where judgements do not say who gave them."""
     judgements_per_item: tuple[float, float, float]
@@ -165,6 +167,7 @@ class _Counts(TypedDict):
     dropped: int
     weightless: int
     shortened: int
+    unknown: int
     annotators: int
     components: int
     largest_components: list[int]
@@ -181,6 +184,7 @@ def _counts(pairs: Pairs, sizes: NDArray[np.int64], judgements: int, same: int) 
         "dropped": pairs.dropped,
         "weightless": len(pairs) - judgements,
         "shortened": pairs.shortened,
+        "unknown": pairs.unknown,
         "annotators": 0 if pairs.annotator_names is None else len(pairs.annotator_names),
         "components": len(linked),
         "largest_components": [int(size) for size in linked[:LARGEST]],
@@ -276,4 +280,5 @@ def _left_out(d: Description) -> str:
     dropped = f", {d.dropped:,} dropped" if d.dropped else ""
     weightless = f", {d.weightless:,} of weight 0 left out" if d.weightless else ""
     shortened = f", {d.shortened:,} ids matched by a shorter form" if d.shortened else ""
-    return dropped + weightless + shortened
+    unknown = f", {d.unknown:,} of items that are not there left out" if d.unknown else ""
+    return dropped + weightless + shortened + unknown

@@ -83,7 +83,9 @@ class FitJob:
     ) -> Run | None:
         started = time.perf_counter()
         data = read_items(self.items, id_column=self.id_column, size=self.image_size)
-        pairs = Pairs.read(self.pairs, item_ids=data.ids, n_items=len(data), **self.columns)
+        pairs = Pairs.read(
+            self.pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **self.columns
+        )
         read = time.perf_counter()
         try:
             with process_group_of_torchrun() as process_group:

@@ -48,6 +48,7 @@ def read_pairs(
     item_ids: ArrayLike | None = None,
     n_items: int | None = None,
     named: bool = False,
+    may_lack: bool = False,
 ) -> Pairs:
     """Read judgements from a file, in any of the formats that `likewise.pairs.formats` knows.
 
@@ -72,13 +73,17 @@ def read_pairs(
         The number of items, where it is known: an index beyond it is refused.
     named
         Whether whole numbers are names too (the numbers of records) instead of positions.
+    may_lack
+        Whether judgements of items that are not among ``item_ids`` are left out, counted in
+        ``pairs.unknown`` and told of (a photograph was removed since); by default they are refused,
+        as they are in any case where they are more than half.
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {format!r}.")
     file = Path(path)
     names = ColumnNames(left, right, same, annotator, weight)
     item = item or (left if left != ColumnNames.left else None)
-    items = Items(item_ids, n_items, named)
+    items = Items(item_ids, n_items, named, may_lack)
     with path_errors(file):
         kind = file_kind(file)
     if kind == "sqlite":

@@ -40,17 +40,24 @@ class Resolved:
     """(N,) the items' names; None where the file gave positions."""
     shortened: int = 0
     """Ids that were matched by a shorter form."""
+    unknown: NDArray[np.bool_] | None = None
+    """(M,) the judgements of an item that is not there, whose positions mean nothing."""
 
 
 def resolve_ids(
-    left: IdColumn, right: IdColumn, item_ids: ArrayLike | None, named: bool = False
+    left: IdColumn,
+    right: IdColumn,
+    item_ids: ArrayLike | None,
+    named: bool = False,
+    may_lack: bool = False,
 ) -> Resolved:
     """Find the items of judgements whose columns (M,) hold ids.
 
     With ``item_ids``, ids are looked up there: whole, else with or without folder and extension
     where that leaves no doubt (`likewise.pairs.formats.shortening`), which is counted and said.
-    Without, whole numbers are positions and other ids are numbered in sorted order; with ``named``,
-    whole numbers are too.
+    An id that is none of them is refused, or with ``may_lack`` told of, where it is not most of
+    them. Without, whole numbers are positions and other ids are numbered in sorted order; with
+    ``named``, whole numbers are too.
     """
     if item_ids is None and not (named or isinstance(left, Coded) or isinstance(right, Coded)):
         return Resolved(left, right, None)
@@ -58,7 +65,7 @@ def resolve_ids(
     for name, column in zip(("left", "right"), columns, strict=True):
         column.refuse_missing(name)
     if item_ids is not None:
-        return _look_up(columns, _as_names(item_ids))
+        return _look_up(columns, _as_names(item_ids), may_lack)
     return _number(columns, named)
 
 
@@ -73,11 +80,16 @@ def _as_names(item_ids: ArrayLike) -> NDArray[np.str_]:
     return names
 
 
-def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_]) -> Resolved:
+def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_], may_lack: bool) -> Resolved:
     words = np.unique(np.concatenate([column.names for column in columns]))
     found = match_ids(words, item_ids)
+    unknown = None
     if np.any(found.position < 0):
-        _refuse_unknown(columns, words, found, item_ids)
+        unknown = _unknown(columns, words, found)
+        # What is in doubt may be an item; what is mostly unknown is about other items.
+        if not may_lack or found.doubt or 2 * np.count_nonzero(unknown) > len(unknown):
+            _refuse_unknown(columns, words, found, item_ids)
+        _tell_unknown(unknown, words[found.position < 0])
     if found.shortened:
         word, item = found.example
         warnings.warn(
@@ -86,7 +98,9 @@ def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_]) -> Resolved:
             stacklevel=2,
         )
     left, right = _translate(columns, words, found.position)
-    return Resolved(left, right, item_ids, found.shortened)
+    if unknown is not None:  # any position will do: these are left out
+        left, right = np.where(unknown, 0, left), np.where(unknown, 0, right)
+    return Resolved(left, right, item_ids, found.shortened, unknown)
 
 
 def _number(columns: Sequence[Coded], named: bool) -> Resolved:
@@ -129,6 +143,22 @@ def _refuse_odd_ones(columns: Sequence[Coded]) -> None:
                 f"{name} is {word!r}, not a whole number like the others; if these are the items' "
                 "names, say what the items are called with item_ids=.",
             )
+
+
+def _unknown(
+    columns: Sequence[Coded], words: NDArray[np.str_], found: Matches
+) -> NDArray[np.bool_]:
+    """(M,) where either id is that of no item."""
+    left, right = _translate(columns, words, found.position)
+    return (left < 0) | (right < 0)
+
+
+def _tell_unknown(unknown: NDArray[np.bool_], words: NDArray[np.str_]) -> None:
+    warnings.warn(
+        f"{np.count_nonzero(unknown):,} of {len(unknown):,} judgements were left out, because they "
+        f"name {len(words):,} items that are not there, such as {str(words[0])!r}.",
+        stacklevel=2,
+    )
 
 
 def _refuse_unknown(

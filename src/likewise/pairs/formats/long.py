@@ -64,6 +64,8 @@ class Items:
     """How many there are."""
     named: bool = False
     """Whether whole numbers are names too: the numbers of records, not positions."""
+    may_lack: bool = False
+    """Whether judgements of items that are not there are left out, counted and told of."""
 
 
 def read_long(table: Table, names: ColumnNames, items: Items) -> Pairs:
@@ -99,8 +101,10 @@ def assemble(
     items: Items,
 ) -> Pairs:
     """Judgements from columns as a file gave them: ids resolved, rows without an answer dropped."""
-    found = resolve_ids(left, right, items.ids, items.named)
+    found = resolve_ids(left, right, items.ids, items.named, items.may_lack)
     _refuse_other_number(found.names, items)
+    if found.unknown is not None:
+        answered = answered & ~found.unknown
     people = None if annotator is None else annotator.with_blank()
     pairs = Pairs(
         found.left,
@@ -112,7 +116,13 @@ def assemble(
         annotator_names=None if people is None else people.names,
         item_ids=found.names,
     )
-    return pairs._like(pairs.columns(), shortened=found.shortened)
+    unknown = 0 if found.unknown is None else int(np.count_nonzero(found.unknown))
+    return pairs._like(
+        pairs.columns(),
+        dropped=pairs.dropped - unknown,
+        shortened=found.shortened,
+        unknown=unknown,
+    )
 
 
 def parse_answer_column(column: Coded) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
