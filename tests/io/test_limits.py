@@ -7,6 +7,8 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from likewise.datasets.simulation import Simulation, simulate
@@ -14,7 +16,7 @@ from likewise.errors import InputError
 from likewise.io.dictionary import Coded
 from likewise.io.limits import text_array
 from likewise.io.regular import hole_bytes
-from likewise.items.files import ItemFile, read_items
+from likewise.items.files import ItemFile, open_item_table, read_items
 from likewise.items.labels import read_labels
 from likewise.pairs import Pairs
 
@@ -99,3 +101,60 @@ def test_a_zip_that_lies_about_an_array(tmp_path: Path) -> None:
         np.lib.format.write_array_header_1_0(file, header)
     with pytest.raises(InputError, match="damaged or cut short"):
         read_items(tmp_path / "x.npz")
+
+
+class TestParquetOfEqualRows:
+    """Sizes are known before memory is taken: by the file's own account of rows and bytes."""
+
+    @pytest.fixture(autouse=True)
+    def small_limit(self, monkeypatch) -> None:
+        monkeypatch.setenv("LIKEWISE_MAX_GB", "0.02")
+
+    def repeated(self, text: str, rows: int) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([text]))
+
+    def numbered(self, rows: int) -> pa.Array:
+        return pa.array([str(k) for k in range(1, rows + 1)])
+
+    def test_many_judgements(self, tmp_path: Path) -> None:
+        path, zeros = tmp_path / "p.parquet", np.zeros(3_000_000, np.int8)
+        pq.write_table(pa.table({"left": zeros, "right": zeros + 1, "same": zeros}), path)
+        assert path.stat().st_size < 50_000
+        with pytest.raises(InputError, match=r"3,000,000 rows of 3 columns would take 0\.0 GB"):
+            Pairs.read(path)
+
+    def test_text_that_is_long_only_when_unpacked(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.parquet"
+        ids = pa.array([f"{k}{'x' * 100_000}" for k in range(300)])
+        table = pa.table({"left": ids, "right": self.numbered(300), "same": np.ones(300)})
+        pq.write_table(table, path, use_dictionary=False, compression="zstd")
+        assert path.stat().st_size < 100_000
+        with pytest.raises(InputError, match="300 rows of 3 columns would take"):
+            Pairs.read(path)
+
+    def test_one_long_id_in_every_judgement(self, tmp_path: Path) -> None:
+        path, rows = tmp_path / "p.parquet", 50_000
+        table = {"left": self.repeated("x" * 5000, rows), "right": self.numbered(rows)}
+        pq.write_table(pa.table(table | {"same": np.ones(rows, np.int8)}), path)
+        with pytest.raises(InputError, match="comparing 50,001 ids of up to 5,000 characters"):
+            Pairs.read(path)
+
+    def test_one_long_text_in_every_item(self, tmp_path: Path) -> None:
+        path, rows = tmp_path / "items.parquet", 10_000
+        text = self.repeated("x" * 20_000, rows)
+        pq.write_table(pa.table({"id": self.numbered(rows), "t": text}), path)
+        with pytest.raises(InputError, match=r"row 0: t is 'xxx[^']{50,70}', not a number"):
+            read_items(path)
+        with pytest.raises(InputError, match=r"items\.parquet: the text of its cells, written out"):
+            open_item_table(path).text()
+        assert open_item_table(path).text(0).ids == [str(k) for k in range(1, rows + 1)]
+
+    def test_what_fits_is_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.parquet"
+        numbers = self.repeated("7", 3)
+        table = {"left": numbers, "right": self.numbered(3), "same": np.ones(3, np.int8)}
+        pq.write_table(pa.table(table), path)
+        pairs = Pairs.read(path)
+        assert (pairs.left.tolist(), pairs.right.tolist()) == ([7, 7, 7], [1, 2, 3])
+        pq.write_table(pa.table({"id": self.numbered(3), "a": self.repeated("2.5", 3)}), path)
+        assert read_items(path).items.tolist() == [[2.5]] * 3

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from likewise.errors import InputError
+from likewise.io.limits import check_memory
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,6 +66,30 @@ class ParquetTable:
         with arrow_errors(self.path):
             return sum(int(pq.read_metadata(part).num_rows) for part in self._parts)
 
+    def _check_size(self, names: Sequence[str]) -> None:
+        """Equal rows and repeated text are next to nothing in a Parquet file, and much in memory.
+
+        By the files' own account: as many cells of four bytes, or what is unpacked if that is more.
+        """
+        import pyarrow.parquet as pq
+
+        wanted, unpacked = set(names), 0
+        for part in self._parts:
+            about = pq.read_metadata(part)
+            for group in (about.row_group(k) for k in range(about.num_row_groups)):
+                columns = (group.column(k) for k in range(group.num_columns))
+                unpacked += sum(
+                    column.total_uncompressed_size
+                    for column in columns
+                    if column.path_in_schema in wanted
+                )
+        rows = self.count_rows()
+        check_memory(
+            f"{self.path.name}: {rows:,} rows of {len(names):,} columns",
+            max(4 * rows * len(names), unpacked),
+            self.bytes_on_disk(),
+        )
+
     def bytes_on_disk(self) -> int:
         """The size of the file, or of all parts together."""
         return sum(part.stat().st_size for part in self._parts)
@@ -72,9 +97,13 @@ class ParquetTable:
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
+        self._check_size(names)
         for part in self._parts:
-            _check_columns(part, pq.read_schema(part), names)
-            with pq.ParquetFile(part, read_dictionary=list(text)) as file:
+            schema = pq.read_schema(part)
+            _check_columns(part, schema, names)
+            # All text as a dictionary: one long text in every row would be as many copies of it.
+            coded = [*text, *(name for name in names if _is_text_type(schema.field(name).type))]
+            with pq.ParquetFile(part, read_dictionary=coded) as file:
                 rows = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(names))))
                 yield from file.iter_batches(rows, columns=list(names))
 
@@ -216,6 +245,12 @@ def _check_columns(part: Path, schema: pa.Schema, names: Sequence[str]) -> None:
         raise InputError(f"{part.name} lacks the column {', '.join(missing)}.")
     if nested := [name for name in names if pa.types.is_nested(schema.field(name).type)]:
         raise InputError(f"{part.name} holds lists or structures in {nested[0]}, not one value.")
+
+
+def _is_text_type(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _is_text(column: list[object]) -> bool:

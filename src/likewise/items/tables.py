@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _ID_NAMES = ("id", "item", "item_id", "")  # "": how pandas writes its index
 LARGEST = np.finfo(np.float32).max
+LONGEST_SHOWN = 60  # characters of a cell in a message
 FEWEST_EVEN = 5  # numbers in even steps that are no chance any more
 
 
@@ -80,12 +81,13 @@ class ItemTable:
         self._check_size(4 * len(self.columns))
         parts: list[NDArray[np.float32]] = []
         ids: list[str] = []
+        texts = self._texts()
         named = [] if self.id_column is None else [self.id_column]
         try:
             with arrow_errors(self.path):
                 for batch in self._table.number_batches([*named, *self.columns], text=named):
                     parts.append(_numbers(batch, self.columns, skip=len(named)))
-                    ids += _texts(batch.column(0)) if named else []
+                    ids += texts.of(batch.column(0)) if named else []
         except _NotNumbers as problem:
             row = problem.row + sum(len(part) for part in parts)
             raise InputError(f"{self.path.name}, {self._table.where(row)}: {problem}") from None
@@ -101,14 +103,18 @@ class ItemTable:
         self._check_size(8 * (len(shown) + 1))
         named = [] if self.id_column is None else [self.id_column]
         schema = pa.schema([(str(k), pa.string()) for k in range(len(shown))])
-        parts, ids = [], []
+        parts, ids, cells = [], [], self._texts()
         with arrow_errors(self.path):
             for batch in self._table.batches([*named, *shown], text=[*named, *shown]):
-                texts = [_texts(column) for column in batch.columns]
+                texts = [cells.of(column) for column in batch.columns]
                 ids += texts[0] if named else []
                 columns = [pa.array(column, pa.string()) for column in texts[len(named) :]]
                 parts.append(pa.record_batch(columns, schema=schema))
         return TextRows(shown, self._checked(ids) if named else None, _joined(parts, schema, ids))
+
+    def _texts(self) -> _Texts:
+        table = self._table
+        return _Texts(self.path, table.bytes_on_disk() if isinstance(table, ParquetTable) else 0)
 
     def _check_size(self, bytes_a_row: int) -> None:
         """Equal rows are next to nothing in a Parquet file, and much in memory."""
@@ -143,7 +149,9 @@ def check_ids(ids: Sequence[str], source: str) -> NDArray[np.str_]:
 
 class _NotNumbers(Exception):
     def __init__(self, row: int, name: str, value: object) -> None:
-        shown = "blank" if value is None or value == "" else f"{value!r}, not a number"
+        text = "" if value is None else str(value)
+        whole = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+        shown = f"{whole!r}, not a number" if text else "blank"
         super().__init__(
             f"{name} is {shown}; items must be finite numbers (a column called id may name them)."
         )
@@ -157,7 +165,7 @@ def _numbers(batch: pa.RecordBatch, names: list[str], skip: int) -> NDArray[np.f
         column = batch.column(k + skip)
         values = column.to_numpy(zero_copy_only=False)
         if values.dtype.kind not in "iufb":
-            values = _parsed(name, column.to_pylist())
+            values = _parsed(column)
         finite = np.abs(values) <= LARGEST
         if not finite.all():
             row = int(np.argmin(finite))
@@ -166,19 +174,42 @@ def _numbers(batch: pa.RecordBatch, names: list[str], skip: int) -> NDArray[np.f
     return np.ascontiguousarray(found.T)
 
 
-def _parsed(name: str, values: list[object]) -> NDArray[np.float64]:
-    """A column that Arrow took for text, because of one cell perhaps: which is it?"""
-    parsed = np.empty(len(values))
-    for row, value in enumerate(values):
-        try:
-            parsed[row] = float(value)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            raise _NotNumbers(row, name, value) from None
-    return parsed
+def _parsed(column: pa.Array) -> NDArray[np.float64]:
+    """A column that Arrow took for text, because of one cell perhaps: NaN where it is no number."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    words = [_as_number(value) for value in coded.dictionary.to_pylist()]
+    # One entry more, so that a missing cell (code -1) finds itself at the end.
+    return np.array([*words, np.nan])[pc.fill_null(coded.indices, -1).to_numpy()]
 
 
-def _texts(column: pa.Array) -> list[str]:
-    return ["" if value is None else str(value) for value in column.to_pylist()]
+def _as_number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return np.nan
+
+
+class _Texts:
+    """Cells as text, within bounds: one long text may stand in every row."""
+
+    def __init__(self, path: Path, on_disk: int) -> None:
+        self._path, self._on_disk, self._taken = path, on_disk, 0
+
+    def of(self, column: pa.Array) -> list[str]:
+        """The cells of one column of a batch."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if pa.types.is_dictionary(column.type) and pa.types.is_string(column.type.value_type):
+            lengths = pc.fill_null(pc.binary_length(column.dictionary), 0)
+            sizes = lengths.take(pc.drop_null(column.indices))
+            self._taken += int(pc.sum(sizes).as_py() or 0)
+            what = f"{self._path.name}: the text of its cells, written out,"
+            check_memory(what, self._taken, self._on_disk, instead="shorten the longest")
+        return ["" if value is None else str(value) for value in column.to_pylist()]
 
 
 def _joined(parts: list[pa.RecordBatch], schema: pa.Schema, ids: list[str]) -> pa.Table:

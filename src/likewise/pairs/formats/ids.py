@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded
+from likewise.io.limits import check_memory
 from likewise.pairs.columns import Column, IndexArray
 from likewise.pairs.formats.shortening import Matches, match_ids
 
@@ -81,7 +82,7 @@ def _as_names(item_ids: ArrayLike) -> NDArray[np.str_]:
 
 
 def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_], may_lack: bool) -> Resolved:
-    words = np.unique(np.concatenate([column.names for column in columns]))
+    words = _words(columns, item_ids)
     found = match_ids(words, item_ids)
     unknown = None
     if np.any(found.position < 0):
@@ -103,8 +104,26 @@ def _look_up(columns: Sequence[Coded], item_ids: NDArray[np.str_], may_lack: boo
     return Resolved(left, right, item_ids, found.shortened, unknown)
 
 
+def _words(columns: Sequence[Coded], item_ids: NDArray[np.str_] | None = None) -> NDArray[np.str_]:
+    """The distinct ids (U,), sorted.
+
+    Side by side, and beside the items' own, each takes as much memory as the longest of all, and
+    there are about three copies on the way.
+    """
+    parts = [column.names for column in columns]
+    beside = parts if item_ids is None else [*parts, item_ids]
+    count, width = sum(map(len, beside)), max(part.itemsize for part in beside)
+    check_memory(
+        f"comparing {count:,} ids of up to {width // 4:,} characters",
+        3 * count * width,
+        sum(part.nbytes for part in beside),
+        instead="shorten the longest",
+    )
+    return np.unique(np.concatenate(parts))
+
+
 def _number(columns: Sequence[Coded], named: bool) -> Resolved:
-    words = np.unique(np.concatenate([column.names for column in columns]))
+    words = _words(columns)
     if not named:
         if len(words) and (numbers := _whole_numbers(words)) is not None:
             left, right = _translate(columns, words, numbers)

@@ -13,6 +13,7 @@ from likewise.pairs.formats.ids import WHOLE
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LONGEST = 40  # characters of a whole number, as a table of floats writes it
 _POWERS = 10 ** np.arange(1, 19)
 
 
@@ -29,6 +30,7 @@ class IndexBuilder(NumberBuilder):
 
         kind = column.type
         if pa.types.is_dictionary(kind):
+            _refuse_long(column.dictionary)
             column, kind = column.dictionary_decode(), kind.value_type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             column = _parsed(column)
@@ -37,6 +39,16 @@ class IndexBuilder(NumberBuilder):
         ):
             raise NotPlain
         super().append(column)
+
+
+def _refuse_long(words: pa.Array) -> None:
+    """A text that is too long for a number is not copied into every row first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_text = pa.types.is_string(words.type)
+    if is_text and (pc.max(pc.binary_length(words)).as_py() or 0) > LONGEST:
+        raise NotPlain
 
 
 def _parsed(column: pa.Array) -> pa.Array:
