@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -67,3 +69,33 @@ def test_a_saved_old_model_is_a_new_one(tmp_path):
 
 def test_the_command_line_takes_an_old_run(tmp_path):
     assert command(["predict", str(OLD / "run"), str(OLD / "items.npy"), "--json"]) == 0
+
+
+def old_database(path: Path) -> Path:
+    """Answers as the labelling page of 0.1 kept them, from its own dump."""
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript((OLD / "answers.sql").read_text())
+    return path
+
+
+def test_answers_of_an_old_labelling_page_are_read(tmp_path):
+    pairs = lw.Pairs.read(old_database(tmp_path / "answers.db"))
+    assert [str(pairs.item_ids[k]) for k in pairs.left] == ["cat.jpg", "cat.jpg"]
+    assert (pairs.same.tolist(), pairs.dropped) == ([True, False], 1)
+
+
+def test_an_old_labelling_page_goes_on_where_it_was(tmp_path):
+    store = pytest.importorskip("likewise.label.store")
+    opened = store.Store(old_database(tmp_path / "answers.db"))
+    opened.keep_items(["cat.jpg", "dog.jpg", "wolf.jpg", "lynx.jpg"])
+    assert opened.record("Bo", "cat.jpg", "wolf.jpg", 0).result() == 5
+    opened.close()
+    assert len(lw.Pairs.read(tmp_path / "answers.db")) == 3
+
+
+def test_what_a_newer_version_wrote_is_refused_in_a_sentence(tmp_path):
+    path = old_database(tmp_path / "answers.db")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 99")
+    with pytest.raises(lw.InputError, match="newer"):
+        lw.Pairs.read(path)

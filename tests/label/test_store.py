@@ -224,3 +224,14 @@ def test_an_empty_file_becomes_a_database(tmp_path):
     store.record("Ada", "a", "b", 1).result()
     store.close()
     assert read_judgements(path)["same"] == [1]
+
+
+def test_a_private_export_numbers_people(store, tmp_path):
+    for who in ("Zoe", "Ada", "Zoe"):
+        store.record(who, f"{who}'s {len(list(tmp_path.iterdir()))}", "b", 1).result()
+    export_judgements(store.path, tmp_path / "out.parquet", private=True)
+    found = pq.read_table(tmp_path / "out.parquet").to_pydict()
+    assert set(found["annotator"]) == {"person 1", "person 2"}
+    assert found["annotator"][0] == "person 1"  # who came first, whatever the name
+    with pytest.raises(InputError, match="holds people's names"):
+        export_judgements(store.path, tmp_path / "copy.db", private=True)

@@ -46,6 +46,10 @@ ImageSize = Annotated[
     int | None,
     typer.Option("--image-size", min=1, help="Scale each image of a folder to this many pixels."),
 ]
+Private = Annotated[
+    bool,
+    typer.Option("--private", help="Leave out names, ids, pictures and single judgements."),
+]
 IdColumn = Annotated[
     str | None, typer.Option("--id", help="The column of a table that names the items.")
 ]

@@ -16,6 +16,7 @@ from likewise.cli.app import (
     Json,
     Judgements,
     Left,
+    Private,
     Right,
     Same,
     Seed,
@@ -79,6 +80,7 @@ def fit(
     resume: Resume = False,
     checkpoint_seconds: CheckpointSeconds = 60.0,
     track: Track = None,
+    private: Private = False,
     left: Left = "left",
     right: Right = "right",
     same: Same = "same",
@@ -95,17 +97,17 @@ def fit(
     from likewise.classifier import SimilarityClassifier
     from likewise.runs.fit_job import FitJob
 
-    columns = {"left": left, "right": right, "same": same, "annotator": annotator}
     job = FitJob(
         items,
         pairs,
         out,
-        columns=columns,
+        columns={"left": left, "right": right, "same": same, "annotator": annotator},
         id_column=id_column,
         image_size=image_size,
         resume=resume,
         checkpoint_seconds=checkpoint_seconds,
         track=track,
+        private=private,
     )
     classifier = SimilarityClassifier(
         n_classes=_number_of_classes(classes),
@@ -119,8 +121,7 @@ def fit(
         random_state=seed,
         verbose=not quiet,
     )
-    if (run := job.run(classifier)) is not None:
-        _tell(run, json)
+    _tell(job.run(classifier), json)
 
 
 def _number_of_classes(text: str) -> int | str:
@@ -147,7 +148,9 @@ def _recipe(**changes: Any) -> Record | None:
     return {name: value for name, value in changes.items() if value is not None} or None
 
 
-def _tell(run: Run, as_json: bool) -> None:
+def _tell(run: Run | None, as_json: bool) -> None:
+    if run is None:  # in all but the first of several processes that share the work
+        return
     figures = run.metrics
     for warning in figures["warnings"]:
         say(f"warning: {warning}")

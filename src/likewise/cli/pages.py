@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from likewise.cli.app import IdColumn, ImageSize, Json, Model, example
+from likewise.cli.app import IdColumn, ImageSize, Json, Model, Private, example
 from likewise.cli.output import emit, facts, say
 from likewise.errors import InputError
 
@@ -30,18 +30,29 @@ def report(
         Path | None,
         typer.Option(help="A folder of images named after the items, where items are features."),
     ] = None,
+    private: Private = False,
     open_browser: Annotated[bool, typer.Option("--open", help="Show it in a browser.")] = False,
     json: Json = False,
 ) -> None:
     """Write one self-contained page about a run: noise, people, classes, doubtful judgements."""
     from likewise.report import render_report
 
-    page = render_report(run, run / "report.html" if out is None else out, truth, pictures)
+    target = run / "report.html" if out is None else out
+    page = render_report(run, target, truth, pictures, private)
     if open_browser:
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
     emit(json, {"report": str(page), "bytes": page.stat().st_size}, facts(None, [("report", page)]))
+
+
+ExportTo = Annotated[
+    Path | None,
+    typer.Option(help="Write the answers so far (.csv, .parquet, .db: a backup), and end."),
+]
+NumberPeople = Annotated[
+    bool, typer.Option("--private", help="With --export: people are numbered, not named.")
+]
 
 
 def label(
@@ -67,21 +78,16 @@ def label(
     classes: Annotated[
         int | None, typer.Option(min=2, help="Of that model; by default read off the answers.")
     ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(help="Write the answers so far (.csv, .parquet, .db: a backup), and end."),
-    ] = None,
+    export: ExportTo = None,
     token: Annotated[
         str | None,
         typer.Option(envvar="LIKEWISE_TOKEN", help="The link's token; by default a new one."),
     ] = None,
+    private: NumberPeople = False,
     id_column: IdColumn = None,
 ) -> None:
     """Serve the page on which people judge pairs; Ctrl-C ends it, answers are kept."""
-    if export is not None:
-        from likewise.label import export_judgements
-
-        say(f"{export_judgements(out, export)} answers written to {export}")
+    if _exported(out, export, private):
         return
     try:
         from likewise.label import serve
@@ -106,6 +112,18 @@ def label(
     )
 
 
+def _exported(out: Path, export: Path | None, private: bool) -> bool:
+    """Whether answers were written for others, and that is all."""
+    if export is None:
+        if private:
+            raise InputError("--private is about --export; a page needs the names of its people.")
+        return False
+    from likewise.label import export_judgements
+
+    say(f"{export_judgements(out, export, private)} answers written to {export}")
+    return True
+
+
 def _announce(url: str, host: str, out: Path) -> None:
     from likewise.label.security import is_loopback
 
@@ -127,12 +145,16 @@ def export(
     items: Annotated[Path | None, typer.Option(help="The items for --tables.")] = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    private: Private = False,
     json: Json = False,
 ) -> None:
     """Take a model elsewhere; each export is checked against the original before it is kept."""
     from likewise import export as exporting
     from likewise.items.files import read_items
+    from likewise.runs.privacy import shuffled
 
+    if private and tables is None:
+        raise InputError("--private is about --tables: a program for others holds no names or ids.")
     if onnx is None and torch is None and tables is None:
         raise InputError("say what to export: --onnx FILE, --torch FILE or --tables FOLDER.")
     result: dict[str, Any] = {}
@@ -145,7 +167,10 @@ def export(
         if items is None:
             raise InputError("--tables needs --items: whose predictions should be written?")
         data = read_items(items, id_column=id_column, size=image_size)
-        exporting.export_tables(model, data.items, tables, data.ids)
+        if private:
+            exporting.export_tables(model, data.items[shuffled(len(data))], tables)
+        else:
+            exporting.export_tables(model, data.items, tables, data.ids)
         result["tables"] = {"folder": tables}
     rows = [
         (kind, " ".join(str(value) for value in made.values())) for kind, made in result.items()

@@ -181,8 +181,10 @@ def _parsed(column: pa.Array) -> NDArray[np.float64]:
 
     coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     words = [_as_number(value) for value in coded.dictionary.to_pylist()]
-    # One entry more, so that a missing cell (code -1) finds itself at the end.
-    return np.array([*words, np.nan])[pc.fill_null(coded.indices, -1).to_numpy()]
+    codes = pc.fill_null(coded.indices, -1).to_numpy()
+    # A missing cell, code -1, finds the last one.
+    parsed: NDArray[np.float64] = np.array([*words, np.nan])[codes]
+    return parsed
 
 
 def _as_number(value: object) -> float:

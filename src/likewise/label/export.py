@@ -11,16 +11,26 @@ from likewise.errors import InputError
 from likewise.io.atomic import replacing
 from likewise.io.spreadsheets import write_csv
 from likewise.pairs.formats.label_database import Answers, read_judgements
+from likewise.pairs.privacy import number_people
 
 
-def export_judgements(path: str | Path, out: str | Path) -> int:
+def export_judgements(path: str | Path, out: str | Path, private: bool = False) -> int:
     """Write the standing answers as ``.csv`` or ``.parquet`` and return how many there are.
 
     With ``.db`` a whole copy of the database, also while it is being written to. "Not sure" is left
     blank. In CSV, which people open in spreadsheets, a name that would run as a
-    formula gets an apostrophe in front; Parquet keeps every name as it is.
+    formula gets an apostrophe in front; Parquet keeps every name as it is. With ``private`` people
+    are numbered by when they first answered.
     """
     columns, out = read_judgements(path), Path(out)
+    if private:
+        if out.suffix == ".db":
+            raise InputError(
+                "a copy of the database holds people's names; export .csv or .parquet."
+            )
+        first = list(dict.fromkeys(str(name) for name in columns["annotator"]))
+        number = dict(zip(first, number_people(first), strict=True))
+        columns["annotator"] = [number[str(name)] for name in columns["annotator"]]
     if out.suffix == ".csv":
         write_csv(out, columns)
     elif out.suffix == ".parquet":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from likewise.errors import InputError
 from likewise.io.json import Record
 from likewise.metrics import best_matching, confusion
+from likewise.pairs.privacy import number_people
 from likewise.runs import Run
 from likewise.runs.files import read_json
+from likewise.runs.privacy import numbered_items, shuffled, without_paths
 
 Columns = dict[str, list[Any]]
 LONGEST_NAME = 120
@@ -96,6 +98,27 @@ class Contents:
 def shorten(name: str) -> str:
     """A name as a page can show it: files may hold names of any length."""
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def without_persons(contents: Contents) -> Contents:
+    """The same as can be handed on; see `likewise.runs.privacy`."""
+    order = shuffled(len(contents.kept))
+    people = contents.annotators
+    if people is not None and "annotator" in people:
+        people = people | {"annotator": number_people(people["annotator"])}
+    return replace(
+        contents,
+        config=without_paths(contents.config),
+        suspects={name: [] for name in contents.suspects},
+        annotators=people,
+        kept=np.arange(len(order)),
+        ids=numbered_items(len(order)),
+        posterior=contents.posterior[order],
+        points=contents.points[order],
+        truth=None if contents.truth is None else contents.truth[order],
+        thumbnails=None,
+        thumbnail_of=contents.thumbnail_of[:0],
+    )
 
 
 def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Contents:
@@ -190,6 +213,11 @@ def _class_names(run: Run, n_classes: int) -> list[str]:
 def _truth(run: Run, given: ArrayLike | str | Path | None, n_items: int) -> NDArray[np.str_] | None:
     if given is None:
         return run.truth
+    if run.is_private:
+        raise InputError(
+            f"{run.folder} was fitted with --private and does not know which item is which; "
+            "compare with the truth by likewise evaluate, which takes the items."
+        )
     if isinstance(given, str | Path):
         return read_truth(Path(given), run, n_items)
     return _of_shown(np.asarray(given).astype(np.str_), run, n_items)

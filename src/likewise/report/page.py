@@ -16,7 +16,7 @@ from likewise.io.atomic import write_text
 from likewise.io.json import Record
 from likewise.report import figures, findings, tables
 from likewise.report.colours import class_colours, heat_rules
-from likewise.report.contents import Contents, read_contents, shorten
+from likewise.report.contents import Contents, read_contents, shorten, without_persons
 from likewise.report.pictures import pictures_of
 from likewise.report.scatter import pack_map
 from likewise.runs import Run
@@ -42,6 +42,7 @@ def render_report(
     out: str | Path,
     truth: ArrayLike | str | Path | None = None,
     pictures: str | Path | None = None,
+    private: bool = False,
 ) -> Path:
     """Write the report of a run as one self-contained HTML file, and return its path.
 
@@ -52,10 +53,15 @@ def render_report(
     truth : true classes, for a confusion matrix: a CSV or .npy file of labels, or one class an
         item; None takes those saved with the run, if any
     pictures : a folder of images named after the items, where the items themselves are features
+    private : whether names, ids, pictures and single judgements are left out
     """
     run, path = Run.open(run_folder), Path(out)
+    private = private or run.is_private
+    if private and pictures is not None:
+        raise InputError("a private report shows no pictures; leave --pictures out.")
     try:
-        page = render(read_contents(run, truth), pictures)
+        contents = read_contents(run, truth)
+        page = render(without_persons(contents) if private else contents, pictures)
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:

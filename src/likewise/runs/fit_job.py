@@ -14,8 +14,10 @@ from likewise.io.json import plain_object
 from likewise.io.provenance import input_record
 from likewise.items.files import read_items
 from likewise.pairs import Pairs
+from likewise.pairs.privacy import without_names
 from likewise.runs import tracking
 from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
+from likewise.runs.privacy import without_paths
 from likewise.runs.run import Run, write_run
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
@@ -50,6 +52,8 @@ class FitJob:
     """Training that a kill may cost, at most."""
     track: str | None = None
     """A tracker that is told of the run (`likewise.runs.tracking`)."""
+    private: bool = False
+    """Whether names, ids, pictures and single judgements are kept out of the run."""
 
     def run(self, classifier: SimilarityClassifier) -> Run | None:
         """Fit and write the run; None in all but the first of several processes that share it."""
@@ -86,6 +90,8 @@ class FitJob:
         pairs = Pairs.read(
             self.pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **self.columns
         )
+        if self.private:
+            pairs = without_names(pairs)
         read = time.perf_counter()
         try:
             with process_group_of_torchrun() as process_group:
@@ -104,6 +110,7 @@ class FitJob:
             ids=None if data.ids is None else data.ids.tolist(),
             config=config,
             metrics={"device": str(choose_device(classifier.device)), "seconds": seconds},
+            private=self.private,
         )
 
     def _checkpoints(self, config: Config) -> Checkpoints:
@@ -119,7 +126,7 @@ class FitJob:
     def _config(self, classifier: SimilarityClassifier) -> Config:
         """Everything that is needed to repeat the run."""
         inputs = {"id": self.id_column, "image_size": self.image_size}
-        return {
+        config: Config = {
             "command": "fit",
             "seed": classifier.random_state,
             "parameters": classifier.get_params(deep=False),
@@ -127,6 +134,7 @@ class FitJob:
             "items": {**input_record(self.items), **inputs},
             "pairs": input_record(self.pairs),
         }
+        return without_paths(config) if self.private else config
 
     def _finished(self, config: Config) -> Run | None:
         """The run in ``out`` if it is whole and this very one is to be resumed; else None."""

@@ -69,5 +69,10 @@ def _labelled(
             f"{model} is a model folder, which knows no items; give them with --items."
         )
     run = Run.open(model)
+    if run.is_private:
+        raise InputError(
+            f"{model} was fitted with --private and does not know which item is which; give the "
+            "items with --items."
+        )
     positions, given = read_labels(labels, ItemFile(run.posterior, run.ids), column=column)
     return run.posterior[positions].argmax(axis=1), given

@@ -72,6 +72,11 @@ class Run:
         """What was asked, the inputs and their digests, versions."""
         return read_json(self.folder / "config.json")
 
+    @property
+    def is_private(self) -> bool:
+        """Whether names, ids, pictures and single judgements were left out."""
+        return bool(self.config.get("private"))
+
     @cached_property
     def metrics(self) -> Record:
         """Final figures."""
@@ -175,11 +180,16 @@ def write_run(
     ids: Sequence[str] | None = None,
     truth: ArrayLike | None = None,
     metrics: Record | None = None,
+    private: bool = False,
 ) -> Run:
     """Write a fitted classifier, and all that is known about how it came to be, into a new folder.
 
     ``truth`` (N,), true classes of the items, is only ever compared with what was learned.
+    ``private`` leaves out what is about single items and judgements (`likewise.runs.privacy`);
+    people's names are left out where the classifier was fitted to judgements without them
+    (`likewise.pairs.privacy.without_names`).
     """
+    from likewise.runs import privacy
     from likewise.runs.report_data import collect
 
     path = Path(folder)
@@ -189,6 +199,10 @@ def write_run(
     )
     data = collect(classifier, items, pairs, np.random.default_rng(0))
     figures = {**_figures(classifier, items, pairs, true), **(metrics or {})}
+    if private:
+        classifier, data = privacy.without_beliefs(classifier), privacy.without_items(data)
+        names, true = privacy.numbered_items(len(items)), None
+        config = privacy.without_paths(config)
     report = {
         "judgements": pairs.describe(len(classifier.classes_)).to_dict(),
         "calibration": data.calibration,

@@ -74,9 +74,8 @@ def read_pairs(
     named
         Whether whole numbers are names too (the numbers of records) instead of positions.
     may_lack
-        Whether judgements of items that are not among ``item_ids`` are left out, counted in
-        ``pairs.unknown`` and told of (a photograph was removed since); by default they are refused,
-        as they are in any case where they are more than half.
+        Whether judgements of items that are not among ``item_ids`` are left out (counted in
+        ``pairs.unknown``, told of) and not refused; more than half are refused in any case.
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {format!r}.")
@@ -92,10 +91,14 @@ def read_pairs(
         pairs = _read_json(file, format, names, items, item)
     else:
         pairs = _read_table(open_table(file, kind), format, names, items, item)
+    _refuse_none(file, pairs)
+    return pairs
+
+
+def _refuse_none(file: Path, pairs: Pairs) -> None:
     if len(pairs) == 0:
         unanswered = f": all {pairs.dropped} answers are blank or unsure" if pairs.dropped else ""
         raise InputError(f"{file.name} holds no judgement{unanswered}.")
-    return pairs
 
 
 def _read_table(
