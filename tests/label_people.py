@@ -45,3 +45,43 @@ class Visitor:
     def shown(self) -> tuple[str, str]:
         pair = self.state["pair"]
         return pair["left"]["name"], pair["right"]["name"]
+
+
+class Sorter(Visitor):
+    """A person at the sorting page."""
+
+    def keys(self) -> list[str]:
+        """The keys of the items on the screen."""
+        return [item["key"] for item in self.items]
+
+    def post(self, path: str, **body: Any) -> Any:
+        response = super().post(path, **body)
+        self.note(response)
+        return response
+
+    def note(self, response: Any) -> None:
+        """Remember what came back; the items of a screen come once."""
+        if response.status_code == 200 and response.json().get("annotator"):
+            self.state = response.json()
+            if self.state["sort"] is not None and "items" in self.state["sort"]:
+                self.items = self.state["sort"]["items"]
+
+    def act(self, what: str, **body: Any) -> Any:
+        sort = self.state["sort"]
+        own = {"annotator": self.name, "ticket": sort["ticket"], "after": sort["after"]}
+        return self.post(f"/api/{what}", **{**own, **body})
+
+    def move(self, items: list[str], pile: int | None, **changes: Any) -> Any:
+        return self.act("move", items=items, pile=pile, **changes)
+
+    def finish(self, **changes: Any) -> Any:
+        return self.act("finish", **changes)
+
+    def undo(self, **changes: Any) -> Any:
+        return self.post("/api/undo", annotator=self.name, undo=self.state["undo"], **changes)
+
+    def sort_all(self, kind: Any) -> None:
+        """Put every item into the pile of its kind, by name, and finish."""
+        for item in self.items:
+            assert self.move([item["key"]], kind(item["name"])).status_code == 200
+        assert self.finish().status_code == 200

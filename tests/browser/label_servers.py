@@ -21,7 +21,7 @@ _START = """
 import sys
 from likewise.label import serve
 serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_names=True,
-      announce=lambda url: print(url, flush=True))
+      sort=int(sys.argv[4]) or None, announce=lambda url: print(url, flush=True))
 """
 
 
@@ -45,14 +45,15 @@ def in_thread(items: Path, database: Path, **options: Any) -> Iterator[SimpleNam
 class ServerProcess:
     """A server that can be killed and started again on the same port and database."""
 
-    def __init__(self, items: Path, database: Path) -> None:
-        self.items, self.database = items, database
+    def __init__(self, items: Path, database: Path, sort: int = 0) -> None:
+        self.items, self.database, self.sort = items, database, sort
         self.url = "http://127.0.0.1:0/"
         self.start()
 
     def start(self) -> None:
         port = self.url.rsplit(":", 1)[1].strip("/")
-        command = [sys.executable, "-c", _START, str(self.items), str(self.database), port]
+        arguments = [str(self.items), str(self.database), port, str(self.sort)]
+        command = [sys.executable, "-c", _START, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().strip()

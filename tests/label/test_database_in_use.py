@@ -120,8 +120,8 @@ def test_what_was_committed_to_a_file_that_went_away_meanwhile_is_not_acknowledg
         return 1
 
     with pytest.raises(DatabaseLost, match="removed, renamed or replaced"):
-        store._submit(work, writes=True).result()
-    assert store._submit(lambda db: 7).result() == 7  # reading goes on
+        store.submit(work, writes=True).result()
+    assert store.submit(lambda db: 7).result() == 7  # reading goes on
     store.close()
 
 

@@ -68,7 +68,7 @@ def test_a_failing_task_does_not_take_its_neighbours_with_it(store):
         held.set()
         hold.wait()
 
-    store._submit(block)  # so that the next three share one commit
+    store.submit(block)  # so that the next three share one commit
     held.wait()
     good = store.record("Ada", "a", "c", 1)
 
@@ -76,7 +76,7 @@ def test_a_failing_task_does_not_take_its_neighbours_with_it(store):
         db.execute("DELETE FROM judgements")
         raise AnswerConflict("after having written")
 
-    bad = store._submit(half_done)
+    bad = store.submit(half_done)
     also_good = store.record("Ada", "b", "c", 1)
     hold.set()
     good.result()

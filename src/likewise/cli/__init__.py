@@ -15,14 +15,14 @@ from typing import Any, TextIO
 
 import typer
 
-from likewise.cli import data, fit, groups, models, pages, studies
+from likewise.cli import data, fit, groups, labelling, models, pages, studies
 from likewise.cli.app import app
 from likewise.cli.output import complain, say
 from likewise.errors import InputError, LikewiseError
 
 __all__ = ["app", "main"]
 
-for part in (studies, data, groups, fit, models, pages):
+for part in (studies, data, groups, fit, models, pages, labelling):
     part.register(app)
 
 UsageError: Any = typer.BadParameter.__mro__[1]  # click's, wherever typer keeps it

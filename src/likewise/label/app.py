@@ -1,4 +1,4 @@
-"""The web application: one page, its two files, the pictures, and four calls that speak JSON."""
+"""The web application: one page, its files, the pictures, and some calls that speak JSON."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from starlette.routing import Route
 
 from likewise.errors import InputError
 from likewise.io.json import JsonObject, parse_json_object
+from likewise.label.catalogue import Catalogue
 from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
 from likewise.label.items import Items, looks_of, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
-from likewise.label.session import LabellingSession
+from likewise.label.session import Action, LabellingSession, Session
+from likewise.label.sorting import SortingSession
 from likewise.label.statements import AnswerConflict
 from likewise.label.store import DatabaseLost, Store
 from likewise.label.suggesting import Suggester
@@ -30,10 +32,15 @@ from likewise.label.suggesting import Suggester
 logger = logging.getLogger(__name__)
 
 QUESTION = "Are these two of the same kind?"
+PARAMETERS = ("annotator", "PROLIFIC_PID", "workerId")  # of the address, that may say who comes
+SORT_QUESTION = "Put what is of the same kind into one pile."
 _SESSION_SECONDS = 30 * 24 * 3600
 _STATIC = {
     "label.css": "text/css",
     "label.js": "text/javascript",
+    "page.js": "text/javascript",
+    "pairs.js": "text/javascript",
+    "sorting.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 Handler = Callable[[Request], Awaitable[Response]]
@@ -45,19 +52,23 @@ def create_app(
     *,
     token: str | None = None,
     hosts: HostCheck | Iterable[str] = (),
-    question: str = QUESTION,
+    question: str | None = None,
     show_names: bool = False,
     suggester: Suggester | None = None,
+    sort: int | None = None,
     limits: Limits | None = None,
 ) -> Starlette:
     """The application that shows pairs of ``items`` and keeps the answers in ``database``.
 
-    Without a ``token`` everybody who can reach it may judge: right for loopback only. ``hosts``
-    are the names, beside localhost and loopback addresses, that requests may call it by.
-    ``show_names`` puts each item's id under it; off by default, because names tell classes.
+    With ``sort`` people sort so many items a screen into piles instead of judging pairs. Without a
+    ``token`` everybody who can reach it may judge: right for loopback only. ``hosts`` are the
+    names, beside localhost and loopback addresses, that requests may call it by. ``show_names``
+    puts each item's id under it; off by default, because names tell classes.
     """
     if isinstance(items, str | Path):
         items = open_items(items)
+    if sort is not None and suggester is not None:
+        raise InputError("suggestions choose pairs; leave them out where people sort.")
     store = Store(database)
     try:
         store.keep_items(items.ids, looks_of(items))
@@ -65,10 +76,16 @@ def create_app(
         store.close()
         raise
     signer = Signer(store.key, token)
-    labelling = LabellingSession(items, store, signer, suggester=suggester, show_names=show_names)
+    catalogue = Catalogue(items, store.key, show_names)
+    labelling: Session
+    if sort is None:
+        labelling = LabellingSession(catalogue, store, signer, suggester=suggester)
+    else:
+        labelling = SortingSession(catalogue, store, signer, sort)
     limits = limits or Limits()
     cookie = f"likewise_{hashlib.sha256(store.key).hexdigest()[:8]}"
-    pages = _Pages(labelling, items, signer, limits, cookie, question)
+    question = question or (QUESTION if sort is None else SORT_QUESTION)
+    pages = _Pages(labelling, catalogue, signer, limits, cookie, question)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -93,15 +110,20 @@ class _Pages:
 
     def __init__(
         self,
-        labelling: LabellingSession,
-        items: Items,
+        labelling: Session,
+        catalogue: Catalogue,
         signer: Signer,
         limits: Limits,
         cookie: str,
         question: str,
     ) -> None:
-        self._labelling, self._items, self._signer = labelling, items, signer
-        self._limits, self._cookie, self._question = limits, cookie, question
+        self._labelling, self._catalogue, self._signer = labelling, catalogue, signer
+        self._limits, self._cookie = limits, cookie
+        self._about: JsonObject = {
+            "mode": labelling.mode,
+            "question": question,
+            "parameters": list(PARAMETERS),
+        }
         self._page = _read("templates", "page.html")
         self._decoders = anyio.CapacityLimiter(2)  # pictures must not starve answers
 
@@ -114,8 +136,10 @@ class _Pages:
             Route("/api/state", self.state),
             Route("/api/join", self.join, methods=["POST"]),
             Route("/api/leave", self.leave, methods=["POST"]),
-            Route("/api/answer", self.answer, methods=["POST"]),
-            Route("/api/undo", self.undo, methods=["POST"]),
+            *(
+                Route(f"/api/{name}", self._acting(action), methods=["POST"])
+                for name, action in self._labelling.actions.items()
+            ),
         ]
 
     async def page(self, request: Request) -> Response:
@@ -128,12 +152,12 @@ class _Pages:
 
     async def picture(self, request: Request) -> Response:
         """One item's picture."""
-        index = self._labelling.find(request.path_params["key"])
-        if index is None or not self._items.are_pictures:
+        index = self._catalogue.find(request.path_params["key"])
+        if index is None or not self._catalogue.items.are_pictures:
             raise Refusal(404, "there is no such picture.")
         try:
             picture = await anyio.to_thread.run_sync(
-                self._items.picture, index, limiter=self._decoders
+                self._catalogue.items.picture, index, limiter=self._decoders
             )
         except InputError:
             raise Refusal(422, "this picture cannot be shown.") from None
@@ -145,7 +169,7 @@ class _Pages:
         annotator = _session_annotator(request)
         claimed = request.query_params.get("annotator")
         if annotator is None or (claimed is not None and claimed != annotator):
-            return JSONResponse({"annotator": None, "question": self._question})
+            return JSONResponse({"annotator": None, **self._about})
         return await self._state(annotator)
 
     async def join(self, request: Request) -> Response:
@@ -163,30 +187,23 @@ class _Pages:
 
     async def leave(self, request: Request) -> Response:
         """Forget who is judging in this browser."""
-        response = JSONResponse({"annotator": None, "question": self._question})
+        response = JSONResponse({"annotator": None, **self._about})
         self._set_session(request, response, None)
         return response
 
-    async def answer(self, request: Request) -> Response:
-        """Store one answer, then show the next pair."""
-        annotator, body = await self._from_person(request)
-        ticket, answer = body.get("ticket"), body.get("answer")
-        if not isinstance(ticket, str) or not isinstance(answer, str):
-            raise Refusal(422, "an answer needs a ticket and an answer.")
-        await _stored(self._labelling.answer(annotator, ticket, answer))
-        return await self._state(annotator)
+    def _acting(self, action: Action) -> Handler:
+        """A handler that does what a person asks for, then shows how things stand."""
 
-    async def undo(self, request: Request) -> Response:
-        """Take back an answer, then show its pair again."""
-        annotator, body = await self._from_person(request)
-        judgement = body.get("judgement")
-        if type(judgement) is not int or not 0 < judgement < 2**63:
-            raise Refusal(422, "an undo needs the number of the judgement.")
-        await _stored(self._labelling.undo(annotator, judgement))
-        return await self._state(annotator)
+        async def handler(request: Request) -> Response:
+            annotator, body = await self._from_person(request)
+            await _stored(action(annotator, body))
+            return await self._state(annotator, body.get("ticket"))
 
-    async def _state(self, annotator: str) -> Response:
-        return JSONResponse({**await self._labelling.state(annotator), "question": self._question})
+        return handler
+
+    async def _state(self, annotator: str, known: object = None) -> Response:
+        state = await self._labelling.state(annotator, known)
+        return JSONResponse({**state, **self._about})
 
     async def _from_person(self, request: Request) -> tuple[str, JsonObject]:
         """Who is speaking, by the session alone, and what they say."""

@@ -14,15 +14,18 @@ from likewise.pairs.formats.label_database import Answers, read_judgements
 from likewise.pairs.privacy import number_people
 
 
-def export_judgements(path: str | Path, out: str | Path, private: bool = False) -> int:
+def export_judgements(
+    path: str | Path, out: str | Path, private: bool = False, *, gold: bool = False
+) -> int:
     """Write the standing answers as ``.csv`` or ``.parquet`` and return how many there are.
 
-    With ``.db`` a whole copy of the database, also while it is being written to. "Not sure" is left
-    blank. In CSV, which people open in spreadsheets, a name that would run as a
-    formula gets an apostrophe in front; Parquet keeps every name as it is. With ``private`` people
-    are numbered by when they first answered.
+    Where people have sorted, each two items of a sort are a row, and a column ``sort`` numbers the
+    sort. Answers to ``gold`` questions are left out unless asked for. With ``.db`` a whole copy of
+    the database, also while it is being written to. "Not sure" is left blank. In CSV, which people
+    open in spreadsheets, a name that would run as a formula gets an apostrophe in front; Parquet
+    keeps every name as it is. With ``private`` people are numbered by when they first answered.
     """
-    columns, out = read_judgements(path), Path(out)
+    columns, out = read_judgements(path, gold=gold), Path(out)
     if private:
         if out.suffix == ".db":
             raise InputError(
@@ -64,7 +67,7 @@ def _write_parquet(out: Path, columns: Answers) -> None:
     import pyarrow.parquet as pq
 
     _check_folder(out)
-    types = {"left": pa.string(), "right": pa.string(), "same": pa.int8(), "annotator": pa.string()}
-    table = pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()})
+    types = {"same": pa.int8(), "sort": pa.int64()}
+    table = pa.table({n: pa.array(c, types.get(n, pa.string())) for n, c in columns.items()})
     with replacing(out) as temporary:
         pq.write_table(table, temporary)

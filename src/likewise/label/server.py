@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from likewise.errors import InputError
 from likewise.io.lock import exclusive
-from likewise.label.app import QUESTION, create_app
+from likewise.label.app import create_app
 from likewise.label.connections import MAX_CONNECTIONS, Connections
 from likewise.label.items import open_items
 from likewise.label.refit import ModelSuggester
@@ -35,11 +35,12 @@ def serve(
     *,
     token: str | None = None,
     allow_hosts: Sequence[str] = (),
-    question: str = QUESTION,
+    question: str | None = None,
     show_names: bool = False,
     id_column: str | None = None,
     classes: int | str | None = None,
     suggester: Suggester | None = None,
+    sort: int | None = None,
     announce: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Show pairs of items and keep the answers in the database ``out``, until interrupted.
@@ -49,7 +50,7 @@ def serve(
     the link once the server listens; port 0 takes any free port. ``allow_hosts`` are further names
     that people reach it by. With ``classes`` (a number, or "auto") a model of so many classes is
     fitted again and again in the background, and chooses the pairs; so does a ``suggester`` of
-    yours. Else they are random.
+    yours. Else they are random. With ``sort``, people sort so many items a screen into piles.
     """
     local = is_loopback(host)
     if token is None and not local:
@@ -70,6 +71,7 @@ def serve(
             question=question,
             show_names=show_names,
             suggester=suggester,
+            sort=sort,
         )
         url = _link(host, listener.getsockname()[1], token)
         server = uvicorn.Server(server_config(app))

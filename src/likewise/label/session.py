@@ -1,21 +1,21 @@
 """The labelling session, between page and store: who is judging, what they see and answered.
 
 No HTTP here: `likewise.label.app` translates. What is held in memory is a copy of the database,
-made again from it after any restart.
+made again from it after any restart. `Session` is what the page of pairs and the page of sorts
+(`likewise.label.sorting`) have in common.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from likewise.errors import InputError
 from likewise.io.json import JsonObject
-from likewise.label.items import Items
+from likewise.label.catalogue import Catalogue
 from likewise.label.pairing import Person, encode, next_pairs
 from likewise.label.security import Signer
 from likewise.label.statements import ANSWERS, AnswerConflict
@@ -23,48 +23,65 @@ from likewise.label.store import Store
 from likewise.label.suggesting import BackgroundSuggestions, Suggester
 
 MAX_PEOPLE = 10_000
+Action = Callable[[str, JsonObject], Awaitable[None]]
+
+
+class Session(Protocol):
+    """What a page needs: what to show a person, and what a person may do."""
+
+    mode: str
+    """What people do: "pairs" or "sort"."""
+
+    @property
+    def actions(self) -> Mapping[str, Action]:
+        """What may be done, by name: a person and what the page sent; done when it is durable."""
+
+    async def state(self, annotator: str, known: object = None) -> JsonObject:
+        """What the page of that person shows now; a page may say which ticket it holds."""
+
+    def close(self) -> None:
+        """Let go of what was begun."""
 
 
 class LabellingSession:
     """Shows people pairs and takes their answers."""
 
+    mode = "pairs"
+
     def __init__(
         self,
-        items: Items,
+        catalogue: Catalogue,
         store: Store,
         signer: Signer,
         *,
         suggester: Suggester | None = None,
-        show_names: bool = False,
     ) -> None:
-        self._items, self._store, self._signer = items, store, signer
-        self._show_names = show_names
-        self._index = {identity: k for k, identity in enumerate(items.ids)}
-        # Items go by a keyed hash on the page: a file's name may well tell its class.
-        self._keys = [self._item_key(identity) for identity in items.ids]
-        self._by_key = {key: k for k, key in enumerate(self._keys)}
+        self._catalogue, self._store, self._signer = catalogue, store, signer
         self._people: OrderedDict[str, Person] = OrderedDict()
         self._everyone = store.count()
         self._suggestions = (
-            None if suggester is None else BackgroundSuggestions(suggester, store.path, self._index)
+            None
+            if suggester is None
+            else BackgroundSuggestions(suggester, store.path, catalogue.index)
         )
         if self._suggestions is not None:
             self._suggestions.notify(self._everyone)
+
+    @property
+    def actions(self) -> Mapping[str, Action]:
+        """Answering, and taking an answer back."""
+        return {"answer": self._answer, "undo": self._undo}
 
     def close(self) -> None:
         """Let the background thread go."""
         if self._suggestions is not None:
             self._suggestions.stop()
 
-    def find(self, key: str) -> int | None:
-        """The number of the item that goes by a key."""
-        return self._by_key.get(key)
-
-    async def state(self, annotator: str) -> JsonObject:
+    async def state(self, annotator: str, known: object = None) -> JsonObject:
         """What the page of that person shows now, as JSON values."""
         person = await self._person(annotator)
         codes = () if self._suggestions is None else self._suggestions.codes
-        coming = next_pairs(person, len(self._keys), self._store.key, codes, count=2)
+        coming = next_pairs(person, len(self._catalogue), self._store.key, codes, count=2)
         return {
             "annotator": annotator,
             "mine": len(person.answered),
@@ -72,22 +89,28 @@ class LabellingSession:
             "undo": person.last,
             "pair": self._pair(annotator, *coming[0]) if coming else None,
             "preload": [
-                self._url(k) for pair in coming[1:] for k in pair if self._items.are_pictures
+                self._catalogue.url(k)
+                for pair in coming[1:]
+                for k in pair
+                if self._catalogue.items.are_pictures
             ],
         }
 
-    async def answer(self, annotator: str, ticket: str, answer: str) -> None:
+    async def _answer(self, annotator: str, body: JsonObject) -> None:
         """Store an answer to the pair of a ticket; returns when it is durable."""
+        ticket, answer = body.get("ticket"), body.get("answer")
+        if not isinstance(ticket, str) or not isinstance(answer, str):
+            raise InputError("an answer needs a ticket and an answer.")
         if answer not in ANSWERS:
             raise InputError(f"an answer is one of {', '.join(ANSWERS)}.")
         asked = self._signer.verify("ticket", ticket)
         if not isinstance(asked, list) or asked[0] != annotator:
             raise InputError("that pair was not asked of you.")
-        left, right = self._by_key.get(str(asked[1])), self._by_key.get(str(asked[2]))
+        left, right = self._catalogue.find(asked[1]), self._catalogue.find(asked[2])
         if left is None or right is None:
             raise AnswerConflict("one of these items is no longer there.")
         person = await self._person(annotator)
-        ids = self._items.ids
+        ids = self._catalogue.items.ids
         stored = self._store.record(annotator, ids[left], ids[right], ANSWERS[answer])
         # Shielded: once submitted it will be stored, and must be noted even if the person left.
         code = encode(left, right)
@@ -95,8 +118,11 @@ class LabellingSession:
         with self._read_again_on_conflict(annotator):
             await asyncio.shield(noted)
 
-    async def undo(self, annotator: str, judgement: int) -> None:
+    async def _undo(self, annotator: str, body: JsonObject) -> None:
         """Take back an answer of that person."""
+        judgement = body.get("judgement")
+        if type(judgement) is not int or not 0 < judgement < 2**63:
+            raise InputError("an undo needs the number of the judgement.")
         person = await self._person(annotator)
         undone = self._store.undo(annotator, judgement)
         with self._read_again_on_conflict(annotator):
@@ -141,27 +167,12 @@ class LabellingSession:
 
     def _code(self, left: str, right: str) -> int | None:
         """The code of a stored pair, None where an item is no longer there."""
-        if left not in self._index or right not in self._index:
+        index = self._catalogue.index
+        if left not in index or right not in index:
             return None
-        return encode(self._index[left], self._index[right])
+        return encode(index[left], index[right])
 
     def _pair(self, annotator: str, left: int, right: int) -> JsonObject:
-        ticket = self._signer.sign("ticket", [annotator, self._keys[left], self._keys[right]])
-        return {"ticket": ticket, "left": self._show(left), "right": self._show(right)}
-
-    def _show(self, index: int) -> JsonObject:
-        shown: JsonObject = {}
-        if self._show_names:
-            shown["name"] = self._items.ids[index]
-        if self._items.are_pictures:
-            shown["picture"] = self._url(index)
-        else:
-            shown["cells"] = [list(cell) for cell in self._items.cells(index)]
-        return shown
-
-    def _url(self, index: int) -> str:
-        return f"/items/{self._keys[index]}"
-
-    def _item_key(self, identity: str) -> str:
-        digest = hashlib.blake2b(identity.encode(), digest_size=12, key=self._store.key).digest()
-        return base64.urlsafe_b64encode(digest).decode()
+        keys, show = self._catalogue.keys, self._catalogue.show
+        ticket = self._signer.sign("ticket", [annotator, keys[left], keys[right]])
+        return {"ticket": ticket, "left": show(left), "right": show(right)}

@@ -54,7 +54,10 @@ def keep_items(
     """Note which items are offered, or refuse them; see `Store.keep_items`."""
     judged = {
         row[0]
-        for row in db.execute('SELECT "left" FROM judgements UNION SELECT "right" FROM judgements')
+        for row in db.execute(
+            'SELECT "left" FROM judgements UNION SELECT "right" FROM judgements UNION '
+            'SELECT "left" FROM gold UNION SELECT "right" FROM gold UNION SELECT item FROM moves'
+        )
     }
     gone = sorted(judged.difference(ids))
     if 2 * len(gone) > len(judged):
@@ -84,7 +87,7 @@ def record(db: sqlite3.Connection, annotator: str, left: str, right: str, same: 
     if known is None:
         cursor = db.execute(
             'INSERT INTO judgements ("left", "right", same, annotator, at) VALUES (?, ?, ?, ?, ?)',
-            (left, right, same, annotator, _now()),
+            (left, right, same, annotator, now()),
         )
         return int(cursor.lastrowid or 0)
     if known[1] != same:
@@ -105,7 +108,7 @@ def undo(db: sqlite3.Connection, annotator: str, judgement: int) -> int:
     db.execute(
         'INSERT INTO undone SELECT id, "left", "right", same, annotator, at, ? FROM judgements '
         "WHERE id = ?",
-        (_now(), judgement),
+        (now(), judgement),
     )
     db.execute("DELETE FROM judgements WHERE id = ?", (judgement,))
     return judgement
@@ -152,5 +155,6 @@ def _keep_looks(
         )
 
 
-def _now() -> str:
+def now() -> str:
+    """The time, as the database keeps it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

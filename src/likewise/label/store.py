@@ -75,7 +75,7 @@ class Store:
         be anything.
         """
         try:
-            self._submit(
+            self.submit(
                 lambda db: statements.keep_items(db, self.path, ids, looks), writes=True
             ).result()
         except sqlite3.Error as error:
@@ -87,26 +87,27 @@ class Store:
         Sending the same answer again (a retry after a lost reply) gives the same id; another
         answer to the same pair is an `AnswerConflict`.
         """
-        return self._submit(
+        return self.submit(
             lambda db: statements.record(db, annotator, left, right, same), writes=True
         )
 
     def undo(self, annotator: str, judgement: int) -> Future[int]:
         """Take back an answer, the person's own; doing so again (a retry) changes nothing."""
-        return self._submit(lambda db: statements.undo(db, annotator, judgement), writes=True)
+        return self.submit(lambda db: statements.undo(db, annotator, judgement), writes=True)
 
     def history(self, annotator: str) -> Future[History]:
         """Everything that one person answered."""
-        return self._submit(lambda db: statements.history(db, annotator))
+        return self.submit(lambda db: statements.history(db, annotator))
 
     def count(self) -> int:
         """The number of standing answers of everybody."""
-        count: int = self._submit(
+        count: int = self.submit(
             lambda db: db.execute("SELECT count(*) FROM judgements").fetchone()[0]
         ).result()
         return count
 
-    def _submit(self, work: Work[Result], writes: bool = False) -> Future[Result]:
+    def submit(self, work: Work[Result], writes: bool = False) -> Future[Result]:
+        """Do some work within a transaction; what ``writes`` is acknowledged once it is durable."""
         done: Future[Result] = Future()
         self._tasks.put(_Task(work, done, writes))  # type: ignore[arg-type]
         return done
