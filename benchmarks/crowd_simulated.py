@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ from sklearn.cluster import KMeans
 from likewise import SimilarityClassifier
 from likewise.inference.em import Options
 from likewise.inference.problem import make_problem
-from likewise.inference.start_selection import every_fit, from_graph, select_starts
+from likewise.inference.fit_selection import fit_with
+from likewise.inference.start_selection import from_graph, select_starts
 from likewise.io.atomic import write_json
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
@@ -68,7 +70,8 @@ def alternatives(crowd: Crowd, seed: int) -> dict[str, float]:
     starts = select_starts(problem, people)
     items = torch.from_numpy(crowd.items)
     best = 0.0
-    for state, head in every_fit(problem, starts):
+    for start, head in product(starts, problem.heads()):
+        state = fit_with(problem, head, start)
         module = head.finish(state.targets, state.temperature, problem.generator)
         with torch.no_grad():
             best = max(best, matched_accuracy(module(items).argmax(1).numpy(), crowd.truth))

@@ -14,7 +14,6 @@ from likewise.inference.annotator_table import annotator_table
 from likewise.inference.channel_selection import candidates, compare_channels
 from likewise.inference.cross_fitting import NetworkHead, Targets, log_perceived
 from likewise.inference.ensemble import Bank, StackedMLPs, make_bank
-from likewise.inference.gaussian import DRAWN, Features, GaussianHead
 from likewise.inference.graph import Graph, contract
 from likewise.inference.problem import spanning
 from likewise.inference.starts import component_start, spectral_start
@@ -330,62 +329,3 @@ def test_spectral_clusters_are_let_go_of_bit_by_bit():
     channel = AnnotatorChannel.from_rates(rates.a, rates.b, len(pairs.annotator_names))
     posterior, _ = spectral_start(Graph.from_pairs(pairs), channel, 4, seed=0, rounds=25)
     assert matched_accuracy(posterior.belief.argmax(1).numpy(), z) > 0.8
-
-
-def test_features_speak_for_classes_by_what_these_explain_in_any_direction():
-    """Against Gaussians written out; classes apart in a direction of little spread count too."""
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    latent = rng.normal(size=(60, 5)) * [3, 1, 1, 1, 0.2]
-    latent[:, 4] += 1.5 * y
-    items = np.column_stack([latent, np.full(60, 20.0)])
-    features = Features.of(torch.from_numpy(items))
-    classes = torch.eye(2, dtype=torch.float64)[torch.from_numpy(y)]
-    points = features.points.numpy()
-    whole = points.T @ points / 60
-    within = sum(np.cov(points[y == c].T, bias=True) / 2 for c in (0, 1))
-    floor = DRAWN * np.trace(whole) / len(whole) * np.eye(len(whole))
-    shapes = [np.linalg.slogdet((1 - DRAWN) * m + floor)[1] for m in (whole, within)]
-    assert features.log_density(classes) == pytest.approx(30 * (shapes[0] - shapes[1]))
-    spread = np.linalg.eigvalsh(within)
-    assert features.dimensions(classes) == pytest.approx(spread.sum() ** 2 / (spread**2).sum())
-    shuffled = classes[torch.from_numpy(rng.permutation(60))]
-    assert features.log_density(classes) > features.log_density(shuffled) + 5
-
-
-def test_a_gaussian_head_is_fitted_without_the_items_it_predicts():
-    """Cross-fits against a fit from scratch to the other items alone."""
-    rng = np.random.default_rng(0)
-    features = Features.of(torch.from_numpy(rng.random((40, 12))))
-    classes = torch.from_numpy(rng.dirichlet(np.ones(3), 40))
-    folds = torch.arange(40) % 4
-    targets = Targets(classes, classes, classes, torch.ones(40))
-    head = GaussianHead(features, 3.0, 0.3)
-    log_g = head.crossfit(targets, torch.eye(3), folds, torch.Generator())
-    mine, p = (folds != 1), features.points
-    q, x = classes[mine], p[mine]
-    mass, means = q.sum(0), (q.T @ x) / q.sum(0)[:, None]
-    within = (x.T @ x - (means.T * mass) @ means) / mass.sum()
-    shape = 0.7 * within + 0.3 * within.trace() / len(within) * torch.eye(len(within))
-    weight = torch.linalg.solve(shape, means.T)
-    bias = torch.log(mass / mass.sum()) - 0.5 * (means.T * weight).sum(0)
-    expected = torch.log_softmax(p[~mine] @ weight + bias, dim=1)
-    torch.testing.assert_close(log_g[folds == 1], expected)
-
-
-def test_items_that_repeat_or_do_not_differ_at_all_have_heads_too():
-    label = torch.arange(40) % 4
-    features = Features.of(torch.eye(12)[label])
-    classes = torch.softmax(30 * torch.eye(4)[label], dim=1) * (1 + 1e-6)  # as rounding leaves them
-    targets = Targets(classes, classes, classes, torch.ones(40))
-    for stiffness in (1.0, 0.2):
-        head = GaussianHead(features, 3.0, stiffness)
-        log_g = head.crossfit(targets, torch.eye(4), torch.arange(40) % 3, torch.Generator())
-        assert (log_g.argmax(1) == label).all()
-        assert np.isfinite(head.own_evidence(classes))
-    assert Features.of(torch.ones(40, 12)) is None
-    X, pairs = (
-        np.ones((40, 12), np.float32),
-        slipping(Pairs.from_labels(label.numpy(), 20), 0.8, 0.1),
-    )
-    assert fit_joint(X, pairs, 4, random_state=0, options=FAST).classes.shape == (40, 4)

@@ -14,6 +14,7 @@ from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, Rat
 
 HELD_OUT = 0.15
 MAX_CONFUSION_FLOATS = 200_000_000
+JUDGED_A_CELL = 20
 ENOUGH_TESTS = 5  # redundant judgements below which "nothing contradicts" means nothing
 
 
@@ -40,8 +41,12 @@ def with_confusions(channel: Channel, n_classes: int) -> Channel:
 
 
 def confusable(graph: Graph, n_classes: int) -> bool:
-    """Whether a (C, C) table is worth it: two classes have little to confuse, large ones cost."""
-    return n_classes > 2 and len(graph) * n_classes**2 <= MAX_CONFUSION_FLOATS
+    """Whether a (C, C) table is worth it: two classes have little to confuse, large ones cost.
+
+    A usual cell must have been judged often enough to be told from the others.
+    """
+    told = len(graph) >= JUDGED_A_CELL * n_classes**2 / 2
+    return n_classes > 2 and told and len(graph) * n_classes**2 <= MAX_CONFUSION_FLOATS
 
 
 def candidates(

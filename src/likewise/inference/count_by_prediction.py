@@ -122,7 +122,7 @@ def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
     seed = int(problem.rng.integers(2**31))
     posterior, by_graph = spectral_start(problem.graph, channel, n_classes, seed, rounds=8)
     starts = [(posterior.belief, by_graph), from_clusters(problem, channel)]
-    head = GaussianHead(features, 1.0, STIFFNESS)
+    head = GaussianHead(features, STIFFNESS)
     states = [
         run_em(
             problem.graph,

@@ -51,13 +51,14 @@ class Head(Protocol):
     def temperatures(self) -> tuple[float, ...]:
         """By what EM may divide this head's logits, to mend its confidence."""
 
-    def own_evidence(self, classes: Tensor) -> float:
-        """What speaks for classes (N, C) beside the judgements; 0 where a head knows nothing."""
-
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """(N, C) log g of every item, from a fit without its fold (N,)."""
+        """(N, C) log p(x, y) of every item, from a fit without its fold (N,).
+
+        Over any density of x that knows no classes; a head that knows the density not at all says
+        log g, whose rows sum to 1.
+        """
 
     def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
         """One module from items to (n, C) logits of g, fitted to all items."""
@@ -73,9 +74,6 @@ class ReplayedHead:
     @property
     def temperatures(self) -> tuple[float, ...]:
         return self.head.temperatures
-
-    def own_evidence(self, classes: Tensor) -> float:
-        return self.head.own_evidence(classes)
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
@@ -121,9 +119,6 @@ class NetworkHead:
     @property
     def temperatures(self) -> tuple[float, ...]:
         return (0.4, 0.55, 0.75, 1.0, 1.35)
-
-    def own_evidence(self, classes: Tensor) -> float:
-        return 0.0
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator

@@ -123,7 +123,9 @@ def _round(
     generator: torch.Generator,
     posterior: Posterior | None,
 ) -> State:
-    log_g = head.crossfit(targets, transition, folds, generator)
+    log_joint = head.crossfit(targets, transition, folds, generator)
+    own_evidence = float(torch.logsumexp(log_joint.double(), dim=1).sum())
+    log_g = torch.log_softmax(log_joint, dim=1)
     temperature = 1.0
     if options.transition is None:
         known = targets.informed()
@@ -144,7 +146,7 @@ def _round(
     classes = class_posterior(log_g, transition, judged)
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
-    evidence = posterior.evidence + head.own_evidence(classes)
+    evidence = posterior.evidence + own_evidence
     return State(renewed, transition, channel, log_g, posterior, evidence, temperature)
 
 

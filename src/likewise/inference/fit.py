@@ -20,9 +20,10 @@ from likewise.inference.channel_selection import (
 )
 from likewise.inference.cross_fitting import Head, log_perceived
 from likewise.inference.em import Options, State
+from likewise.inference.fit_selection import fit_selected, fit_with
 from likewise.inference.graph import contract
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
-from likewise.inference.start_selection import Start, fit_exact, fit_from_starts, select_starts
+from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
 from likewise.noise.registry import channel_for, noise_names
@@ -129,19 +130,21 @@ def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
     if kind == "judgement" and problem.options.transition is None:
         problem = problem.with_transition(nearly_identity(problem.n_classes))
     wide = kind in ("annotator", "confusion")
-    starts = _begin(problem, kind, confusions=wide)
+    channel = _first_channel(problem, kind)
+    if problem.features is not None:
+        return _Fit(*fit_selected(problem, channel, wide), why)
+    starts = select_starts(problem, channel, wide)
     if kind == "confusion":
         starts = [(belief, with_confusions(found, problem.n_classes)) for belief, found in starts]
     return _Fit(*fit_from_starts(problem, starts), why)
 
 
-def _begin(problem: JointProblem, kind: str, confusions: bool = True) -> list[Start]:
-    """Starts of a noise model, its channel at the two rates that triangles of judgements tell."""
+def _first_channel(problem: JointProblem, kind: str) -> Channel:
+    """The channel of a noise model at the two rates that triangles of judgements tell."""
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
     # Which classes are confused is known only once there are classes: two rates until then.
     entry = channel_for("judgement" if kind == "confusion" else kind)
-    channel = entry.load().at_rates(moments.a, moments.b, problem.n_classes, problem.n_annotators)
-    return select_starts(problem, channel, confusions)
+    return entry.load().at_rates(moments.a, moments.b, problem.n_classes, problem.n_annotators)
 
 
 def _fit_auto(problem: JointProblem) -> _Fit:
@@ -152,19 +155,22 @@ def _fit_auto(problem: JointProblem) -> _Fit:
     if merged.contradictions == 0 and tests >= ENOUGH_TESTS:
         why = f"class: none of {tests:,} redundant judgements contradicts the others"
         return _Fit(*fit_exact(problem), why, counts)
-    starts = _begin(problem, "annotator" if problem.n_annotators > 1 else "judgement")
-    state, head = fit_from_starts(problem, starts)
+    channel = _first_channel(problem, "annotator" if problem.n_annotators > 1 else "judgement")
+    if problem.features is None:
+        state, head = fit_from_starts(problem, select_starts(problem, channel))
+    else:
+        state, head = fit_selected(problem, channel)
     if merged.contradictions == 0:  # too few tests to tell: both ways, and compare
         exact = _Fit(*fit_exact(problem), "", counts)
         slipping = state.posterior.evidence
         if exact.state.evidence > slipping:
             why = f"class: evidence {exact.state.evidence:.1f}, {slipping:.1f} with slips"
             return replace(exact, choice=why)
-    return _fit_best_channel(problem, starts, state, head, counts)
+    return _fit_best_channel(problem, state, head, counts)
 
 
 def _fit_best_channel(
-    problem: JointProblem, starts: list[Start], state: State, head: Head, counts: dict[str, float]
+    problem: JointProblem, state: State, head: Head, counts: dict[str, float]
 ) -> _Fit:
     """Compare channels under the first fit's f; where another one wins, fit again with it."""
     options = candidates(
@@ -173,10 +179,11 @@ def _fit_best_channel(
     log_f = log_perceived(state.log_g, state.transition)
     best = compare_channels(log_f, problem.graph, options, problem.generator)
     if _kind(best.channel) != _kind(state.channel):
-        guesses = [belief for belief, _ in starts]
+        start = state.targets.perceived, best.channel
         if problem.features is None:
-            guesses = [state.targets.perceived]
-        state, head = fit_from_starts(problem, [(guess, best.channel) for guess in guesses])
+            state, head = fit_from_starts(problem, [start])
+        else:
+            state = fit_with(problem, head, start)
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen

@@ -3,6 +3,12 @@
 Features are scaled to length 1. With a shared covariance the class posterior is a linear softmax;
 the covariance decides how flexible it is: a sphere only knows the class means, a full one can
 follow whatever the judgements say, people's shared mistakes included.
+
+How sure that softmax may be is read off the items, not off the judgements: in the plane of the
+C - 1 directions that tell the classes apart (linear discriminant analysis, Fisher 1936), out of
+fold, the classes are Gaussians of one covariance. Where two of them overlap there, the posterior is
+in doubt and judgements decide; where they lie apart, an item in the midst of one class that people
+take for another is a mistake that people share.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ from likewise.inference.cross_fitting import Targets
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import UnitLength, UnitLinear
 
-DRAWN = 0.5  # how far the covariance that features are judged by is drawn to a sphere
+FOLDS = 4  # by which the last classifier is calibrated
+RIDGE = 1e-4  # of the mean variance, where classes explain everything
 
 
 @dataclass(frozen=True)
@@ -45,100 +52,136 @@ class Features:
         """(r,) of the points along each axis; between the axes there is none."""
         return self.points.square().mean(0)
 
-    def between(self, classes: Tensor) -> Tensor:
-        """(C, r) root of the covariance between classes (N, C), which is ``root.T @ root``."""
-        classes = classes.double()
-        mass = classes.sum(0).clamp_min(1e-9)
-        return classes.T @ self.points / (mass * len(self.points)).sqrt()[:, None]
 
-    def dimensions(self, classes: Tensor) -> float:
-        """How many independent directions the spread within classes amounts to.
+@dataclass(frozen=True)
+class Discriminants:
+    """Classes as Gaussians of one covariance in the plane of their discriminants (r = C - 1)."""
 
-        (sum of eigenvalues)² / sum of their squares, of the covariance within classes.
-        """
-        root = self.between(classes)
-        trace = self.variance.sum() - root.square().sum()
-        squares = self.variance.square().sum() - 2 * (root.square() @ self.variance).sum()
-        squares = squares + (root @ root.T).square().sum()
-        return float(trace**2 / squares.clamp_min(1e-300))
+    contrasts: Tensor
+    """(C, r) orthonormal: scores (n, C) @ contrasts are points of the plane."""
+    means: Tensor
+    """(C, r) of the classes."""
+    root: Tensor
+    """(r, r) Cholesky factor of the covariance within classes."""
+    log_share: Tensor
+    """(C,) log of how common the classes are."""
 
-    def log_density(self, classes: Tensor) -> float:
-        """Log density of the points, one Gaussian a class, over that of one Gaussian for all.
+    @classmethod
+    def of(cls, scores: Tensor, classes: Tensor) -> Discriminants:
+        """Fitted to scores (N, C) of items out of fold, and their classes (N, C)."""
+        n_items, n_classes = scores.shape
+        contrasts = _contrasts(n_classes).to(scores)
+        points = scores @ contrasts
+        mass = classes.sum(0)
+        # One item at the centre for each class: a class of two items has hardly a mean.
+        means = (classes.T @ points + points.mean(0)) / (mass + 1)[:, None]
+        scatter = points.T @ (points * classes.sum(1, keepdim=True))
+        cross = (classes.T @ points).T @ means
+        scatter = scatter - cross - cross.T + (means.T * mass) @ means
+        covariance = scatter / mass.sum().clamp_min(1e-9)
+        root = _shrunk_root(covariance, n_items, points.var(0, correction=0).mean())
+        return cls(contrasts, means, root, torch.log((mass + 1) / (mass + 1).sum()))
 
-        All of one covariance, drawn halfway to a sphere: directions in which items hardly differ
-        are not evidence of anything, and the others count by what the classes explain of them, be
-        they large or small.
-        """
-        shape = DRAWN * self.variance.mean() + (1 - DRAWN) * self.variance
-        root = self.between(classes)
-        explained = (1 - DRAWN) * (root / shape) @ root.T  # (C, C): log det by its lemma
-        eye = torch.eye(len(root), dtype=root.dtype, device=root.device)
-        return float(-0.5 * len(self.points) * torch.logdet(eye - explained))
+    def log_joint(self, scores: Tensor) -> Tensor:
+        """(n, C) log p(score, class) of scores (n, C)."""
+        return _log_density(scores @ self.contrasts, self.means, self.root) + self.log_share
+
+    def linear(self) -> tuple[Tensor, Tensor]:
+        """``(weight (C, C), bias (C,))``: scores @ weight + bias are logits of the posterior."""
+        half = torch.linalg.solve_triangular(self.root, self.means.T, upper=False)  # (r, C)
+        weight = torch.linalg.solve_triangular(self.root.T, half, upper=True)
+        return self.contrasts @ weight, self.log_share - 0.5 * half.square().sum(0)
 
 
 @dataclass(frozen=True)
 class GaussianHead:
     """One Gaussian a class; ``stiffness`` 1 is a sphere, less lets the covariance take its shape.
 
-    The sphere's spread is counted over ``dimensions`` independent directions; with any other shape
-    the scale of the logits is left to the temperature that EM fits.
+    That shape says in which directions the classes differ; how much they overlap there is asked of
+    the items out of fold (`Discriminants`).
     """
 
     features: Features
-    dimensions: float
     stiffness: float = 1.0
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        if self.stiffness >= 1:
-            return (1.0,)
-        return (1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
-
-    def own_evidence(self, classes: Tensor) -> float:
-        return self.features.log_density(classes)
+        return (1.0,)
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
-        points = self.features.points
         classes = targets.classes.double() * (targets.weight > 0).double()[:, None]
-        log_g = torch.zeros_like(classes)
+        scores = self._out_of_fold(classes, folds)
+        found = torch.zeros_like(scores)
         for fold in range(int(folds.max()) + 1):
             held = folds == fold
-            weight, bias = self._fit(held, classes)
-            log_g[held] = torch.log_softmax(points[held] @ weight + bias, dim=1)
-        return log_g.to(targets.classes)
+            found[held] = Discriminants.of(scores[~held], classes[~held]).log_joint(scores[held])
+        one_for_all = Discriminants.of(scores, torch.ones_like(scores) / scores.shape[1])
+        alone = torch.logsumexp(one_for_all.log_joint(scores), dim=1, keepdim=True)
+        return (found - alone).to(targets.classes)
 
     def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        nobody = torch.zeros(len(targets.classes), dtype=torch.bool, device=targets.classes.device)
-        weight, bias = self._fit(nobody, targets.classes.double())
-        full = self.features.axes @ weight / temperature  # (d, C)
+        classes = targets.classes.double()
+        folds = torch.randperm(len(classes), generator=generator).to(classes.device) % FOLDS
+        weight, bias = Discriminants.of(self._out_of_fold(classes, folds), classes).linear()
+        nobody = torch.zeros(len(classes), dtype=torch.bool, device=classes.device)
+        full = self.features.axes @ self._directions(nobody, classes) @ weight  # (d, C)
         network = UnitLinear(*full.shape)
         with torch.no_grad():
             network.linear.weight.copy_(full.T)
-            network.linear.bias.copy_(bias / temperature - self.features.mean @ full)
+            network.linear.bias.copy_(bias - self.features.mean @ full)
         inputs = InputLayer(torch.zeros(len(full)), torch.ones(len(full)), images=False)
         return Model(inputs, network).to(full.device).eval()
 
-    def _fit(self, held: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """``(weight (r, C), bias (C,))`` of the linear softmax, from the items not ``held``."""
+    def _out_of_fold(self, classes: Tensor, folds: Tensor) -> Tensor:
+        """(N, C) scores of every item, by directions found without its fold."""
+        scores = torch.zeros_like(classes)
+        for fold in range(int(folds.max()) + 1):
+            held = folds == fold
+            scores[held] = self.features.points[held] @ self._directions(held, classes)
+        return scores
+
+    def _directions(self, held: Tensor, classes: Tensor) -> Tensor:
+        """(r, C) in which the items not ``held`` differ from class to class."""
         points, left_out = self.features.points, self.features.points[held]
         classes = classes * ~held[:, None]
         mass = classes.sum(0).clamp_min(1e-3)
         means = classes.T @ points / mass[:, None]  # (C, r)
-        n_dims = points.shape[1]
         # Principal axes: the products of all points are known, only those left out are missing.
         whole = self.features.variance * len(points)
         spread = whole.sum() - left_out.square().sum() - (means.square().sum(1) * mass).sum()
         # Where items repeat, classes may explain everything: a little is left all the same.
         spread = (spread / mass.sum()).clamp_min(1e-6 * self.features.variance.sum())
         if self.stiffness >= 1:
-            weight = means.T * (self.dimensions / spread)
-        else:
-            scatter = torch.diag(whole) - left_out.T @ left_out - (means.T * mass) @ means
-            shape = (1 - self.stiffness) / mass.sum() * scatter
-            floor = 1e-6 * self.features.variance.max()
-            shape.diagonal().add_((self.stiffness * spread / n_dims).clamp_min(floor))
-            weight = torch.cholesky_solve(means.T, torch.linalg.cholesky(shape))
-        bias = torch.log(mass / mass.sum()) - 0.5 * (means.T * weight).sum(0)
-        return weight, bias
+            return means.T / spread
+        scatter = torch.diag(whole) - left_out.T @ left_out - (means.T * mass) @ means
+        shape = (1 - self.stiffness) / mass.sum() * scatter
+        floor = 1e-6 * self.features.variance.max()
+        shape.diagonal().add_((self.stiffness * spread / points.shape[1]).clamp_min(floor))
+        return torch.cholesky_solve(means.T, torch.linalg.cholesky(shape))
+
+
+def _contrasts(n_classes: int) -> Tensor:
+    """(C, C - 1) orthonormal, each summing to 0: what is common to all classes says nothing."""
+    start = torch.eye(n_classes, dtype=torch.float64)
+    start[:, 0] = 1
+    return torch.linalg.qr(start)[0][:, 1:]
+
+
+def _shrunk_root(covariance: Tensor, n_items: int, usual: Tensor) -> Tensor:
+    """Cholesky factor, off-diagonals shrunk by as much as so few items cannot tell them."""
+    n_dims = len(covariance)
+    share = min(1.0, n_dims / max(n_items, 1))
+    diagonal = torch.diag(covariance.diagonal())
+    eye = torch.eye(n_dims, dtype=covariance.dtype, device=covariance.device)
+    shrunk = (1 - share) * covariance + share * diagonal
+    return torch.linalg.cholesky(shrunk + (RIDGE * usual + 1e-12) * eye)
+
+
+def _log_density(points: Tensor, means: Tensor, root: Tensor) -> Tensor:
+    """(n, k) of points (n, r) under Gaussians of means (k, r), up to a constant of r."""
+    white = torch.linalg.solve_triangular(root, points.T, upper=False)
+    centre = torch.linalg.solve_triangular(root, means.T, upper=False)
+    distance = white.square().sum(0)[:, None] + centre.square().sum(0) - 2 * white.T @ centre
+    return -0.5 * distance - root.diagonal().log().sum()

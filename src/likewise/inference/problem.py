@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,17 +53,15 @@ class JointProblem:
         head = NetworkHead(self.items, self.build, epochs=epochs, final_epochs=final)
         return head if self.replay_cache is None else ReplayedHead(head, self.replay_cache)
 
-    def heads(self, guesses: Sequence[Tensor]) -> list[Head]:
-        """The heads to choose from, given first guesses (N, C) of the perceived classes.
+    def heads(self) -> list[Head]:
+        """The heads to choose from: a network; or, with few items and rich features, Gaussian ones.
 
-        A network; or, with few items and rich features, Gaussian ones, the stiffest first: that
-        mends mistakes that people share, the flexible ones keep classes that features blur.
+        The stiffest first: that mends mistakes that people share, the flexible ones keep classes
+        that features blur.
         """
         if self.features is None:
             return [self.network_head()]
-        # The same heads for all guesses, so that these can be compared.
-        dimensions = min(self.features.dimensions(guess) for guess in guesses)
-        return [GaussianHead(self.features, dimensions, stiffness) for stiffness in STIFFNESS]
+        return [GaussianHead(self.features, stiffness) for stiffness in STIFFNESS]
 
     def with_transition(self, transition: Tensor) -> JointProblem:
         """The same with T fixed."""

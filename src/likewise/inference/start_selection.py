@@ -15,6 +15,7 @@ from likewise.inference.channel_selection import confusable, with_confusions
 from likewise.inference.cross_fitting import Head
 from likewise.inference.em import Options, State, first_targets, run_em
 from likewise.inference.graph import contract
+from likewise.inference.partition import find_labels
 from likewise.inference.posterior import Posterior, guess
 from likewise.inference.problem import JointProblem
 from likewise.inference.starts import (
@@ -28,7 +29,6 @@ from likewise.inference.starts import (
 from likewise.noise.channels import Channel, ExactChannel
 
 TRIAL_ROUNDS = 2
-GAUSSIAN_ROUNDS = 20  # cheap, and slow to settle
 FEW_JUDGEMENTS = 200_000
 
 StartFunction = Callable[[JointProblem, Channel], tuple[Tensor, Channel]]
@@ -59,32 +59,17 @@ def select_starts(problem: JointProblem, channel: Channel, confusions: bool = Tr
         return [_settle(problem, *one, confusions) for one in starts]
     if len(starts) > 1:
         trial = replace(problem.options, rounds=TRIAL_ROUNDS)
-        states = [_em(problem, problem.network_head(), one, trial) for one in starts]
+        states = [em_from(problem, problem.network_head(), one, trial) for one in starts]
         best = max(states, key=lambda state: state.evidence)
         starts = [(best.targets.perceived, best.channel)]
     return starts
 
 
 def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, Head]:
-    """EM with each head from each first guess; the one of highest joint evidence."""
-    return max(every_fit(problem, starts), key=lambda fit: fit[0].evidence)
-
-
-def every_fit(problem: JointProblem, starts: list[Start]) -> list[tuple[State, Head]]:
-    """EM from each first guess (outer) with each head, and from where a stiffer head led to."""
-    options = problem.options
-    if problem.features is not None:
-        options = replace(options, rounds=max(options.rounds, GAUSSIAN_ROUNDS))
-    heads = problem.heads([belief for belief, _ in starts])
-    fits: list[tuple[State, Head]] = []
-    for one in starts:
-        state: State | None = None
-        for head in heads:
-            fits.append((_em(problem, head, one, options), head))
-            if state is not None:  # a flexible head may refine what it would not have found
-                fits.append((_go_on(problem, head, state, options), head))
-            state = fits[-1][0]
-    return fits
+    """EM with a network from each first guess; the one of highest evidence."""
+    head = problem.network_head()
+    states = [em_from(problem, head, one) for one in starts]
+    return max(states, key=lambda state: state.evidence), head
 
 
 def _settle(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Start:
@@ -112,7 +97,7 @@ def promising_starts(problem: JointProblem) -> list[StartFunction]:
     if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
         return [by_features]
     if problem.features is not None:
-        return [from_graph, from_clusters]
+        return [from_graph, from_partition, from_clusters]
     share = problem.pairs.n_same / len(problem.pairs)
     edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
     values, _ = spectral_embedding(graph, wanted)
@@ -131,6 +116,23 @@ def from_graph(problem: JointProblem, channel: Channel) -> Start:
         problem.graph, channel, problem.n_classes, seed, rounds=rounds
     )
     return posterior.belief, channel
+
+
+def from_partition(problem: JointProblem, channel: Channel) -> Start:
+    """Correlation clustering of the judgements: also where classes are many and degrees unequal."""
+    graph = problem.graph
+    labels = find_labels(
+        graph.left.cpu().numpy(),
+        graph.right.cpu().numpy(),
+        graph.same.cpu().numpy(),
+        n_items=graph.n_items,
+        annotator=None if graph.annotator is None else graph.annotator.cpu().numpy(),
+        weight=None if graph.weight is None else graph.weight.cpu().double().numpy(),
+        n_groups=problem.n_classes,
+        seed=int(problem.rng.integers(2**31)),
+    )
+    eye = torch.eye(problem.n_classes, device=graph.device)
+    return (0.9 * eye + 0.1 / problem.n_classes)[torch.from_numpy(labels)], channel
 
 
 def from_network(problem: JointProblem, channel: Channel) -> Start:
@@ -162,26 +164,16 @@ def from_clusters(problem: JointProblem, channel: Channel) -> Start:
     return posterior.belief, channel
 
 
-def _em(problem: JointProblem, head: Head, starts: Start, options: Options) -> State:
-    perceived, channel = starts
+def em_from(
+    problem: JointProblem, head: Head, start: Start, options: Options | None = None
+) -> State:
+    """EM with a head from a first guess."""
+    perceived, channel = start
     return run_em(
         problem.graph,
         head,
         channel,
         first_targets(perceived),
-        options,
+        options or problem.options,
         problem.generator,
-    )
-
-
-def _go_on(problem: JointProblem, head: Head, state: State, options: Options) -> State:
-    """EM with another head from where one has led."""
-    return run_em(
-        problem.graph,
-        head,
-        state.channel,
-        state.targets,
-        options,
-        problem.generator,
-        state.transition,
     )

@@ -96,6 +96,26 @@ def infer_partition(
     return _result(answers, len(left), refined)
 
 
+def find_labels(
+    left: IndexArray,
+    right: IndexArray,
+    same: BoolArray,
+    *,
+    n_items: int,
+    annotator: IndexArray | None = None,
+    weight: FloatArray | None = None,
+    n_groups: int,
+    seed: int = 0,
+) -> IntArray:
+    """(N,) groups by the search of `infer_partition` alone: a start for what refines it itself."""
+    answers = Answers.build(left, right, same, n_items, annotator, weight)
+    if not answers.n_pairs:
+        return np.arange(n_items) % n_groups
+    pair_odds, _, rates = _pairs_alone(answers, None, None)
+    problem = Problem(answers, None, n_groups, np.random.default_rng(seed))
+    return canonical(_search(problem, pair_odds, rates)[0].labels)
+
+
 def _pairs_alone(
     answers: Answers, given: FloatArray | None, items: Vectors | None
 ) -> tuple[FloatArray, FloatArray | None, Rates]:

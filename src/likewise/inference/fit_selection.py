@@ -1,0 +1,139 @@
+"""Which start and which head to take, and whether the features earn a say: by unseen judgements.
+
+Everything is fitted to most of the judgements first and asked about the rest. Evidence cannot
+compare these: the density of the features outvotes people, and a head that follows every judgement
+explains its own best. Errors are a jackknife over items, and what is simpler is kept unless the
+other foretells clearly better: a stiff head before a flexible one, no features before features that
+tell nothing. Among starts that foretell alike, the joint evidence of items and judgements decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from likewise.inference.belief_propagation import answer_log_likelihood
+from likewise.inference.cross_fitting import TINY, Head, Targets, judged_score
+from likewise.inference.em import Options, State, first_targets, fold_of_items
+from likewise.inference.graph import Graph
+from likewise.inference.problem import JointProblem, nearly_identity
+from likewise.inference.ranking import HELD_OUT, jackknife_error
+from likewise.inference.start_selection import Start, em_from, select_starts
+from likewise.noise.channels import Channel
+from likewise.noise.estimation import likelihood_transition
+
+ROUNDS = 20  # of EM: cheap with these heads, and slow to settle
+LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
+CLEARLY = 2.0  # standard errors by which features must foretell what judgements say of an item
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A fit to the seen judgements, and log P(answer) (m,) of the unseen ones."""
+
+    state: State
+    head: Head
+    scores: Tensor
+
+
+@dataclass(frozen=True)
+class FlatHead:
+    """Features without a say: every class as likely for every item, until the very end."""
+
+    classifier: Head
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return (1.0,)
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return torch.log_softmax(torch.zeros_like(targets.classes), dim=1)
+
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+        return self.classifier.finish(targets, temperature, generator)
+
+
+def fit_selected(
+    problem: JointProblem, channel: Channel, confusions: bool = True
+) -> tuple[State, Head]:
+    """EM on all judgements, from the start and with the head that foretell unseen ones best."""
+    graph = problem.graph
+    held = (torch.rand(len(graph), generator=problem.generator) < HELD_OUT).to(graph.device)
+    pairs = problem.pairs.explicit().select((~held).cpu().numpy())
+    seen = replace(problem, graph=graph.select(~held), pairs=pairs)
+    unseen = graph.select(held)
+    starts = select_starts(seen, channel, confusions)
+    chosen = select_trial(seen, unseen, starts)
+    start = chosen.state.targets.perceived, chosen.state.channel
+    return fit_with(problem, chosen.head, start), chosen.head
+
+
+def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
+    """The fit to go on with, of all starts with the stiffest head and all heads from the best."""
+    stiff, *flexible = seen.heads()
+    trials = [_tried(seen, unseen, stiff, start) for start in starts]
+    alone = [_tried(seen, unseen, FlatHead(stiff), start) for start in starts]
+    best = _most_telling(trials, unseen, seen.generator)
+    start = starts[trials.index(best)]
+    for head in flexible:
+        other = _tried(seen, unseen, head, start)
+        if _ahead(other, best, unseen, seen.generator) > 1:
+            best = other
+    without = _most_telling(alone, unseen, seen.generator)
+    worse = _ahead(without, best, unseen, seen.generator) > 1
+    return best if _tells(seen, best.head, without.state) and not worse else without
+
+
+def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
+    """EM on all judgements with one head; T is the identity where features have no say."""
+    rounds = max(problem.options.rounds, ROUNDS)
+    options: Options = replace(problem.options, rounds=rounds)
+    if isinstance(head, FlatHead):
+        options = replace(options, transition=nearly_identity(problem.n_classes))
+    return em_from(problem, head, start, options)
+
+
+def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
+    state = fit_with(seen, head, start)
+    scores = answer_log_likelihood(state.targets.perceived, unseen, state.channel).double()
+    return Trial(state, head, scores)
+
+
+def _most_telling(trials: list[Trial], unseen: Graph, generator: torch.Generator) -> Trial:
+    """Of the trials no worse than the best by more than an error, the one of highest evidence."""
+    best = max(trials, key=lambda trial: float(trial.scores.sum()))
+    close = [
+        trial for trial in trials if trial is best or _ahead(best, trial, unseen, generator) <= 1
+    ]
+    return max(close, key=lambda trial: trial.state.evidence)
+
+
+def _ahead(one: Trial, other: Trial, unseen: Graph, generator: torch.Generator) -> float:
+    """By how many standard errors one foretells unseen judgements better than the other."""
+    gain = one.scores - other.scores
+    if not len(gain):
+        return 0.0
+    error = jackknife_error(gain, unseen, generator)
+    return float(gain.mean()) / max(error, LEAST_ERROR)
+
+
+def _tells(problem: JointProblem, head: Head, alone: State) -> bool:
+    """Whether features foretell, out of fold, what an item's judgements say of it.
+
+    Of what the judgements say without features: EM's own classes have been shaped by these.
+    """
+    judged = alone.targets.judged
+    folds = fold_of_items(len(judged), problem.options.folds, problem.generator).to(judged.device)
+    found = head.crossfit(
+        first_targets(alone.targets.perceived), alone.transition, folds, problem.generator
+    )
+    log_g = torch.log_softmax(found, dim=1)
+    transition, _, _ = likelihood_transition(log_g.double(), judged, head.temperatures)
+    share = torch.log((alone.targets.perceived.mean(0) * judged).sum(1).clamp_min(TINY))
+    gain = judged_score(log_g, transition, judged) - share
+    error = float(gain.std()) / max(len(gain), 1) ** 0.5
+    return float(gain.mean()) > CLEARLY * error

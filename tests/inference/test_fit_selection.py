@@ -1,0 +1,71 @@
+"""Starts and heads are chosen by judgements that they have not seen; features earn their say."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.inference import fit_joint
+from likewise.inference.em import Options
+from likewise.inference.fit_selection import FlatHead, fit_selected
+from likewise.inference.problem import make_problem
+from likewise.metrics import matched_accuracy
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.pairs import Pairs
+
+N_ITEMS, N_CLASSES = 150, 3
+
+
+def people(z: NDArray[np.int64], rng: np.random.Generator, total: int = 4500) -> Pairs:
+    """30 answers a person, nine in ten right, of what everybody sees in the items."""
+    left = rng.integers(0, len(z), total)
+    right = (left + rng.integers(1, len(z), total)) % len(z)
+    same = np.where(rng.random(total) < 0.9, z[left] == z[right], z[left] != z[right])
+    return Pairs(left, right, same, [f"p{k // 30:03d}" for k in range(total)], n_items=len(z))
+
+
+def crowd(apart: float, misled: float, seed: int = 0) -> tuple[NDArray[np.float32], ...]:
+    """Items, their classes, and what everybody takes them for."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, N_CLASSES, N_ITEMS)
+    z = np.where(rng.random(N_ITEMS) < misled, (y + 1) % N_CLASSES, y)
+    items = apart * rng.normal(size=(N_CLASSES, 60))[y] + rng.normal(size=(N_ITEMS, 60)) + 3
+    return items.astype(np.float32), y, z
+
+
+def test_features_that_say_nothing_have_no_say() -> None:
+    items, y, _ = crowd(apart=0.0, misled=0.0)
+    rng = np.random.default_rng(1)
+    pairs = people(y, rng)
+    problem = make_problem(items, pairs, N_CLASSES, None, "estimate", rng, "cpu", Options())
+    people_channel = AnnotatorChannel.from_rates(0.8, 0.2, problem.n_annotators)
+    state, head = fit_selected(problem, people_channel)
+    assert isinstance(head, FlatHead)
+    assert matched_accuracy(state.targets.classes.argmax(1).numpy(), y) == 1.0
+    assert float(state.transition.diagonal().min()) > 0.99
+
+
+def test_features_that_show_the_classes_mend_what_people_take_for_another() -> None:
+    items, y, z = crowd(apart=1.0, misled=0.2)
+    pairs = people(z, np.random.default_rng(1))
+    result = fit_joint(items, pairs, N_CLASSES, random_state=0)
+    assert matched_accuracy(result.posterior.argmax(1), z) > 0.97
+    assert matched_accuracy(result.classes.argmax(1), y) > 0.97
+    assert result.module is not None
+
+
+def test_many_classes_begin_from_the_partition_of_the_judgements() -> None:
+    """24 classes of five: neither eigenvectors nor clusters of empty features find them."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 24
+    i, j = np.triu_indices(120, 1)
+    asked = np.flatnonzero((y[i] == y[j]) | (rng.random(len(i)) < 0.15))
+    asked = np.repeat(asked, 3)
+    left, right = i[asked], j[asked]
+    right_answer = rng.random(len(left)) < 0.9
+    same = np.where(right_answer, y[left] == y[right], y[left] != y[right])
+    names = [f"p{k % 20:02d}" for k in range(len(left))]
+    pairs = Pairs(left, right, same, names, n_items=120)
+    items = rng.normal(size=(120, 40)).astype(np.float32)
+    result = fit_joint(items, pairs, 24, random_state=0)
+    assert matched_accuracy(result.classes.argmax(1), y) > 0.95
