@@ -23,8 +23,8 @@ from sklearn.cluster import KMeans
 
 from likewise import SimilarityClassifier
 from likewise.inference.em import Options
-from likewise.inference.problem import make_problem
 from likewise.inference.fit_selection import fit_with
+from likewise.inference.problem import make_problem
 from likewise.inference.start_selection import from_graph, select_starts
 from likewise.io.atomic import write_json
 from likewise.metrics import matched_accuracy
