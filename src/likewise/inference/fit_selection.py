@@ -136,4 +136,4 @@ def _tells(problem: JointProblem, head: Head, alone: State) -> bool:
     share = torch.log((alone.targets.perceived.mean(0) * judged).sum(1).clamp_min(TINY))
     gain = judged_score(log_g, transition, judged) - share
     error = float(gain.std()) / max(len(gain), 1) ** 0.5
-    return float(gain.mean()) > CLEARLY * error
+    return bool(float(gain.mean()) > CLEARLY * error)

@@ -166,7 +166,8 @@ def _contrasts(n_classes: int) -> Tensor:
     """(C, C - 1) orthonormal, each summing to 0: what is common to all classes says nothing."""
     start = torch.eye(n_classes, dtype=torch.float64)
     start[:, 0] = 1
-    return torch.linalg.qr(start)[0][:, 1:]
+    basis: Tensor = torch.linalg.qr(start)[0]
+    return basis[:, 1:]
 
 
 def _shrunk_root(covariance: Tensor, n_items: int, usual: Tensor) -> Tensor:
@@ -176,12 +177,16 @@ def _shrunk_root(covariance: Tensor, n_items: int, usual: Tensor) -> Tensor:
     diagonal = torch.diag(covariance.diagonal())
     eye = torch.eye(n_dims, dtype=covariance.dtype, device=covariance.device)
     shrunk = (1 - share) * covariance + share * diagonal
-    return torch.linalg.cholesky(shrunk + (RIDGE * usual + 1e-12) * eye)
+    root: Tensor = torch.linalg.cholesky(shrunk + (RIDGE * usual + 1e-12) * eye)
+    return root
 
 
 def _log_density(points: Tensor, means: Tensor, root: Tensor) -> Tensor:
     """(n, k) of points (n, r) under Gaussians of means (k, r), up to a constant of r."""
     white = torch.linalg.solve_triangular(root, points.T, upper=False)
     centre = torch.linalg.solve_triangular(root, means.T, upper=False)
-    distance = white.square().sum(0)[:, None] + centre.square().sum(0) - 2 * white.T @ centre
-    return -0.5 * distance - root.diagonal().log().sum()
+    distance: Tensor = (
+        white.square().sum(0)[:, None] + centre.square().sum(0) - 2 * white.T @ centre
+    )
+    density: Tensor = -0.5 * distance - root.diagonal().log().sum()
+    return density
