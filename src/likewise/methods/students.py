@@ -10,30 +10,34 @@ from collections.abc import Generator
 from dataclasses import replace
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from likewise.io.json import Record
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, Row
-from likewise.methods.teachers import CrossFit, at_temperature, calibrated, network_run
+from likewise.methods.teachers import CrossFit, Index, at_temperature, calibrated, network_run
 from likewise.nn.model import logits_of
 from likewise.noise.estimation import TINY, class_posterior
 from likewise.training.objectives.forward_corrected import Distillation
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
 
+POOLING = 100  # iterations of EM for a handful of weights
+
 
 def generations(
     problem: Problem, evidence: Tensor, found: CrossFit, transition: Tensor
 ) -> Generator[TrainingRun, TrainingRun, FitResult]:
-    """Students one after the other, each taught by the mean of all networks before it.
+    """Students one after the other, each taught by all networks before it (`pooled`).
 
     The last of several learns from the held-out items too: nothing is left to choose by them.
     """
-    g, rows = found.log_g.exp(), list[Row]()
+    g, rows = [found.log_g.exp()], list[Row]()
     before: FitResult | None = None
     for number, changes in enumerate(found.recipe.students, start=1):
-        posterior = class_posterior(g.clamp_min(TINY).log(), transition, evidence)
+        pool = pooled(torch.stack(g), transition, evidence, problem.parts[1])
+        posterior = class_posterior(pool.clamp_min(TINY).log(), transition, evidence)
         recipe, start = _student_recipe(found.recipe, changes), (2 + number) * len(found.teachers)
         if number == len(found.recipe.students):
             break
@@ -41,9 +45,24 @@ def generations(
         rows += [row | {"method": f"student {number}"} for row in before.history]
         everything = problem.take(np.arange(len(problem.items)))
         logits = logits_of(before.model, everything, problem.device).cpu()
-        g = (number * g + logits.float().softmax(dim=1)) / (number + 1)
+        g.append(logits.float().softmax(dim=1))
     last = yield from distil(problem, evidence, posterior, transition, recipe, start, before)
     return replace(last, history=rows + last.history)
+
+
+def pooled(g: Tensor, transition: Tensor, evidence: Tensor, held: Index) -> Tensor:
+    """(N, C) linear pool of K networks' posteriors ``g`` (K, N, C) of the class.
+
+    Each has the weight that explains best what was judged of the ``held`` items, which none of
+    them was trained on (stacking, Wolpert 1992; the weights by EM).
+    """
+    given_class = evidence[held] @ transition.T  # (H, C) likelihood of what was judged
+    explained = (g[:, held] * given_class).sum(dim=2).clamp_min(TINY)  # (K, H)
+    weight = torch.full((len(g), 1), 1 / len(g))
+    for _ in range(POOLING):
+        share = weight * explained
+        weight = (share / share.sum(dim=0)).mean(dim=1, keepdim=True)
+    return (weight[:, :, None] * g).sum(dim=0)
 
 
 def distil(

@@ -25,7 +25,7 @@ from likewise.training.run import TrainingRun
 
 Index = NDArray[np.integer]
 
-SCORED = 5000  # items of a fold that choose the epoch: more would cost as much as the training
+SCORED = 2500  # items of a fold that choose the epoch: more would cost as much as the training
 
 
 @dataclass(frozen=True)

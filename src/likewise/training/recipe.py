@@ -185,7 +185,7 @@ JOINT: dict[str, Recipe] = {
         warmup=0.05, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
         augment_strength=0.3,
         students=(
-            {"epochs": 60, "augment_strength": 0.7}, {"epochs": 100, "augment_strength": 0.9},
+            {"epochs": 60, "augment_strength": 0.7}, {"epochs": 120, "augment_strength": 0.9},
         ),
     ),
     "resnet50": PAPER["resnet50"].with_(ema_decay=0.998),
