@@ -39,6 +39,36 @@ Token = Annotated[
     str | None,
     typer.Option(envvar="LIKEWISE_TOKEN", help="The link's token; by default a new one."),
 ]
+PerPerson = Annotated[
+    int | None, typer.Option(min=1, help="Questions (or screens) of each person; then the end.")
+]
+AskPairs = Annotated[
+    Path | None, typer.Option("--pairs", help="Ask these pairs only: a table of left, right.")
+]
+Gold = Annotated[
+    Path | None, typer.Option(help="Judgements known to be right, asked among the others.")
+]
+GoldEvery = Annotated[int, typer.Option(min=2, help="One question in so many is a gold one.")]
+WithGold = Annotated[
+    bool, typer.Option("--with-gold", help="With --export: answers to gold questions too.")
+]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--person-parameter",
+        help="The address's parameter that says who comes; by default annotator, PROLIFIC_PID or "
+        "workerId. May be repeated.",
+    ),
+]
+Finish = Annotated[
+    str | None, typer.Option(help="Where people go at the end; {code}, {person}: theirs.")
+]
+Code = Annotated[
+    str | None, typer.Option(help="The completion code; by default each person has their own.")
+]
+Approvals = Annotated[
+    Path | None, typer.Option(help="Write a CSV table for paying people, and end.")
+]
 NumberPeople = Annotated[
     bool, typer.Option("--private", help="With --export: people are numbered, not named.")
 ]
@@ -64,17 +94,33 @@ def label(
     export: Export = None,
     token: Token = None,
     private: NumberPeople = False,
+    per_person: PerPerson = None,
+    pairs: AskPairs = None,
+    gold: Gold = None,
+    gold_every: GoldEvery = 10,
+    person_parameter: Parameter = None,
+    finish: Finish = None,
+    code: Code = None,
+    approvals: Approvals = None,
+    with_gold: WithGold = False,
     id_column: IdColumn = None,
 ) -> None:
     """Serve the page on which people judge pairs, or sort; Ctrl-C ends it, answers are kept."""
-    if _exported(out, export, private):
+    if _written(out, export, approvals, private, with_gold):
         return
-    try:
-        from likewise.label import serve
-    except ImportError as error:
-        raise InputError(
-            f"the labelling page needs {error.name}: pip install 'likewise[label]'."
-        ) from error
+    _check_installed()
+    from likewise.label import serve
+    from likewise.label.hiring import PARAMETERS, Hiring
+
+    hire = Hiring(
+        per_person=per_person,
+        pairs=pairs,
+        gold=gold,
+        gold_every=gold_every,
+        parameters=tuple(person_parameter or PARAMETERS),
+        finish=finish,
+        code=code,
+    )
     serve(
         items,
         out,
@@ -88,20 +134,40 @@ def label(
         classes=(classes or "auto") if suggest else None,
         token=token,
         sort=screen if sort else None,
+        hire=hire if hire != Hiring() else None,
         announce=lambda url: _announce(url, host, out),
     )
 
 
-def _exported(out: Path, export: Path | None, private: bool) -> bool:
-    """Whether answers were written for others, and that is all."""
-    if export is None:
-        if private:
-            raise InputError("--private is about --export; a page needs the names of its people.")
-        return False
-    from likewise.label import export_judgements
+def _check_installed() -> None:
+    try:
+        import likewise.label.server  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"the labelling page needs {error.name}: pip install 'likewise[label]'."
+        ) from error
 
-    say(f"{export_judgements(out, export, private)} answers written to {export}")
-    return True
+
+def _written(
+    out: Path, export: Path | None, approvals: Path | None, private: bool, gold: bool
+) -> bool:
+    """Whether answers were written for others, or a table for paying, and that is all."""
+    if export is None and (private or gold):
+        option = "--private" if private else "--with-gold"
+        raise InputError(
+            f"{option} is about --export; a page needs the names of its people, and keeps answers "
+            "to gold questions apart."
+        )
+    if approvals is not None:
+        from likewise.label.approvals import write_approvals
+
+        say(f"{write_approvals(out, approvals)} people written to {approvals}")
+    if export is not None:
+        from likewise.label import export_judgements
+
+        written = export_judgements(out, export, private, gold=gold)
+        say(f"{written} answers written to {export}")
+    return export is not None or approvals is not None
 
 
 def _announce(url: str, host: str, out: Path) -> None:

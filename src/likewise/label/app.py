@@ -21,6 +21,7 @@ from likewise.errors import InputError
 from likewise.io.json import JsonObject, parse_json_object
 from likewise.label.catalogue import Catalogue
 from likewise.label.guard import SESSION, Guard, Limits, Refusal, client_address
+from likewise.label.hiring import Hiring
 from likewise.label.items import Items, looks_of, open_items
 from likewise.label.security import HostCheck, Signer, clean_annotator
 from likewise.label.session import Action, LabellingSession, Session
@@ -32,7 +33,6 @@ from likewise.label.suggesting import Suggester
 logger = logging.getLogger(__name__)
 
 QUESTION = "Are these two of the same kind?"
-PARAMETERS = ("annotator", "PROLIFIC_PID", "workerId")  # of the address, that may say who comes
 SORT_QUESTION = "Put what is of the same kind into one pile."
 _SESSION_SECONDS = 30 * 24 * 3600
 _STATIC = {
@@ -56,6 +56,7 @@ def create_app(
     show_names: bool = False,
     suggester: Suggester | None = None,
     sort: int | None = None,
+    hire: Hiring | None = None,
     limits: Limits | None = None,
 ) -> Starlette:
     """The application that shows pairs of ``items`` and keeps the answers in ``database``.
@@ -63,29 +64,31 @@ def create_app(
     With ``sort`` people sort so many items a screen into piles instead of judging pairs. Without a
     ``token`` everybody who can reach it may judge: right for loopback only. ``hosts`` are the
     names, beside localhost and loopback addresses, that requests may call it by. ``show_names``
-    puts each item's id under it; off by default, because names tell classes.
+    puts each item's id under it; off by default, because names tell classes. ``hire`` says what
+    is asked of people who come from a platform, and how they end.
     """
     if isinstance(items, str | Path):
         items = open_items(items)
     if sort is not None and suggester is not None:
         raise InputError("suggestions choose pairs; leave them out where people sort.")
     store = Store(database)
+    signer = Signer(store.key, token)
+    catalogue = Catalogue(items, store.key, show_names)
     try:
         store.keep_items(items.ids, looks_of(items))
+        labelling = _session(catalogue, store, signer, suggester, sort, hire)
     except InputError:
         store.close()
         raise
-    signer = Signer(store.key, token)
-    catalogue = Catalogue(items, store.key, show_names)
-    labelling: Session
-    if sort is None:
-        labelling = LabellingSession(catalogue, store, signer, suggester=suggester)
-    else:
-        labelling = SortingSession(catalogue, store, signer, sort)
     limits = limits or Limits()
     cookie = f"likewise_{hashlib.sha256(store.key).hexdigest()[:8]}"
     question = question or (QUESTION if sort is None else SORT_QUESTION)
-    pages = _Pages(labelling, catalogue, signer, limits, cookie, question)
+    about: JsonObject = {
+        "mode": labelling.mode,
+        "question": question,
+        "parameters": list((hire or Hiring()).parameters),
+    }
+    pages = _Pages(labelling, catalogue, signer, limits, cookie, about)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -105,6 +108,22 @@ def create_app(
     return Starlette(routes=pages.routes(), middleware=[guard], lifespan=lifespan)
 
 
+def _session(
+    catalogue: Catalogue,
+    store: Store,
+    signer: Signer,
+    suggester: Suggester | None,
+    sort: int | None,
+    hire: Hiring | None,
+) -> Session:
+    """What people do here: judge pairs, or sort."""
+    if hire is not None:
+        store.submit(hire.keep, writes=True).result()
+    if sort is None:
+        return LabellingSession(catalogue, store, signer, suggester=suggester, hire=hire)
+    return SortingSession(catalogue, store, signer, sort, hire)
+
+
 class _Pages:
     """The handlers, and what they share."""
 
@@ -115,15 +134,10 @@ class _Pages:
         signer: Signer,
         limits: Limits,
         cookie: str,
-        question: str,
+        about: JsonObject,
     ) -> None:
         self._labelling, self._catalogue, self._signer = labelling, catalogue, signer
-        self._limits, self._cookie = limits, cookie
-        self._about: JsonObject = {
-            "mode": labelling.mode,
-            "question": question,
-            "parameters": list(PARAMETERS),
-        }
+        self._limits, self._cookie, self._about = limits, cookie, about
         self._page = _read("templates", "page.html")
         self._decoders = anyio.CapacityLimiter(2)  # pictures must not starve answers
 

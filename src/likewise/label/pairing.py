@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isqrt
 
+from likewise.label.asking import Questions
+
 # One question in so many stays random where there are suggestions: a model that is wrong about
 # some items would otherwise never be contradicted.
 RANDOM_EVERY = 4
@@ -52,24 +54,41 @@ class Person:
         self.answered[code] = judgement
         self.reopened = [other for other in self.reopened if other != code]
 
-    def note_undo(self, judgement: int) -> bool:
-        """Remember that an answer was taken back: its pair is asked again, next."""
+    def note_undo(self, judgement: int) -> int | None:
+        """Remember that an answer was taken back: its pair, which is returned, is asked again."""
         for code, identity in reversed(self.answered.items()):
             if identity == judgement:
                 del self.answered[code]
                 self.reopened.append(code)
-                return True
-        return False
+                return code
+        return None
 
 
 def next_pairs(
-    person: Person, n_items: int, seed: bytes, suggestions: Sequence[int] = (), count: int = 1
+    person: Person,
+    n_items: int,
+    seed: bytes,
+    suggestions: Sequence[int] = (),
+    count: int = 1,
+    questions: Questions | None = None,
 ) -> list[tuple[int, int]]:
-    """Up to ``count`` coming pairs (left, right) of a person, fewer when all are answered."""
+    """Up to ``count`` coming pairs (left, right) of a person, fewer when all are answered.
+
+    ``questions`` say which pairs there are to ask, and how many of a person.
+    """
     chosen: dict[int, tuple[int, int]] = {}
+    questions = questions or Questions()
     for _ in range(count):
-        rng = random.Random(_seed(seed, person.annotator, len(person.answered) + len(chosen)))
-        code = _choose(person, chosen, n_items, rng, suggestions)
+        number = len(person.answered) + len(chosen)
+        if questions.per_person is not None and number >= questions.per_person:
+            break
+        code = _choose_known(person, chosen, seed, number, questions)
+        if code is None and questions.listed is not None:
+            taken = [*person.answered, *chosen]
+            code = questions.listed.choose(person.annotator, taken, hold=not chosen)
+        elif code is None:
+            rng = random.Random(_seed(seed, person.annotator, number))
+            code = _choose(person, chosen, n_items, rng, suggestions)
         if code is None:
             break
         low, high = decode(code)
@@ -77,6 +96,24 @@ def next_pairs(
         swap = random.Random(_seed(seed, person.annotator, code)).random() < 0.5
         chosen[code] = (high, low) if swap else (low, high)
     return list(chosen.values())
+
+
+def _choose_known(
+    person: Person,
+    chosen: dict[int, tuple[int, int]],
+    seed: bytes,
+    number: int,
+    questions: Questions,
+) -> int | None:
+    """A pair whose answer was taken back, else a gold one where that is due."""
+
+    def is_open(code: int) -> bool:
+        return code not in person.answered and code not in chosen
+
+    for code in reversed(person.reopened):
+        if is_open(code):
+            return code
+    return questions.next_gold(person.annotator, number, seed, is_open)
 
 
 def _choose(
@@ -89,9 +126,6 @@ def _choose(
     def is_open(code: int) -> bool:
         return code not in person.answered and code not in chosen
 
-    for code in reversed(person.reopened):
-        if is_open(code):
-            return code
     if suggestions and rng.randrange(RANDOM_EVERY) > 0:
         # People start at different places of the list, so that they share the work.
         start = random.Random(person.annotator).randrange(len(suggestions))

@@ -18,6 +18,7 @@ from likewise.errors import InputError
 from likewise.io.lock import exclusive
 from likewise.label.app import create_app
 from likewise.label.connections import MAX_CONNECTIONS, Connections
+from likewise.label.hiring import Hiring
 from likewise.label.items import open_items
 from likewise.label.refit import ModelSuggester
 from likewise.label.security import HostCheck, is_loopback
@@ -41,6 +42,7 @@ def serve(
     classes: int | str | None = None,
     suggester: Suggester | None = None,
     sort: int | None = None,
+    hire: Hiring | None = None,
     announce: Callable[[str], None] = lambda url: None,
 ) -> None:
     """Show pairs of items and keep the answers in the database ``out``, until interrupted.
@@ -50,7 +52,8 @@ def serve(
     the link once the server listens; port 0 takes any free port. ``allow_hosts`` are further names
     that people reach it by. With ``classes`` (a number, or "auto") a model of so many classes is
     fitted again and again in the background, and chooses the pairs; so does a ``suggester`` of
-    yours. Else they are random. With ``sort``, people sort so many items a screen into piles.
+    yours. Else they are random. With ``sort``, people sort so many items a screen into piles;
+    ``hire`` says what is asked of people who come from a platform.
     """
     local = is_loopback(host)
     if token is None and not local:
@@ -72,6 +75,7 @@ def serve(
             show_names=show_names,
             suggester=suggester,
             sort=sort,
+            hire=hire,
         )
         url = _link(host, listener.getsockname()[1], token)
         server = uvicorn.Server(server_config(app))

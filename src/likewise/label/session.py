@@ -16,9 +16,10 @@ from typing import Protocol
 from likewise.errors import InputError
 from likewise.io.json import JsonObject
 from likewise.label.catalogue import Catalogue
+from likewise.label.hiring import Hiring
 from likewise.label.pairing import Person, encode, next_pairs
 from likewise.label.security import Signer
-from likewise.label.statements import ANSWERS, AnswerConflict
+from likewise.label.statements import ANSWERS, AnswerConflict, counts
 from likewise.label.store import Store
 from likewise.label.suggesting import BackgroundSuggestions, Suggester
 
@@ -55,8 +56,15 @@ class LabellingSession:
         signer: Signer,
         *,
         suggester: Suggester | None = None,
+        hire: Hiring | None = None,
     ) -> None:
         self._catalogue, self._store, self._signer = catalogue, store, signer
+        self._hire = hire
+        self._questions = (hire or Hiring()).questions(catalogue.items.ids)
+        if (listed := self._questions.listed) is not None:
+            for left, right, answers in store.submit(counts).result():
+                if (code := self._code(left, right)) is not None:
+                    listed.note(code, answers)
         self._people: OrderedDict[str, Person] = OrderedDict()
         self._everyone = store.count()
         self._suggestions = (
@@ -81,12 +89,18 @@ class LabellingSession:
         """What the page of that person shows now, as JSON values."""
         person = await self._person(annotator)
         codes = () if self._suggestions is None else self._suggestions.codes
-        coming = next_pairs(person, len(self._catalogue), self._store.key, codes, count=2)
+        coming = next_pairs(
+            person, len(self._catalogue), self._store.key, codes, count=2, questions=self._questions
+        )
+        finish = None
+        if self._hire is not None and not coming:
+            finish = self._hire.completion(annotator, self._store.key)
         return {
             "annotator": annotator,
             "mine": len(person.answered),
             "everyone": self._everyone,
             "undo": person.last,
+            "finish": finish,
             "pair": self._pair(annotator, *coming[0]) if coming else None,
             "preload": [
                 self._catalogue.url(k)
@@ -111,9 +125,10 @@ class LabellingSession:
             raise AnswerConflict("one of these items is no longer there.")
         person = await self._person(annotator)
         ids = self._catalogue.items.ids
-        stored = self._store.record(annotator, ids[left], ids[right], ANSWERS[answer])
-        # Shielded: once submitted it will be stored, and must be noted even if the person left.
         code = encode(left, right)
+        expected = self._questions.gold.get(code)
+        stored = self._store.record(annotator, ids[left], ids[right], ANSWERS[answer], expected)
+        # Shielded: once submitted it will be stored, and must be noted even if the person left.
         noted = self._note_answer(person, code, asyncio.wrap_future(stored))
         with self._read_again_on_conflict(annotator):
             await asyncio.shield(noted)
@@ -138,16 +153,22 @@ class LabellingSession:
             raise
 
     async def _note_undo(self, person: Person, undone: asyncio.Future[int]) -> None:
-        if person.note_undo(await undone):
+        if (code := person.note_undo(await undone)) is not None:
             self._everyone -= 1
+            self._note_count(code, -1)
 
     async def _note_answer(self, person: Person, code: int, stored: asyncio.Future[int]) -> None:
         judgement = await stored
         if code not in person.answered:
             self._everyone += 1
+            self._note_count(code, 1)
         person.note_answer(code, judgement)
         if self._suggestions is not None:
             self._suggestions.notify(self._everyone)
+
+    def _note_count(self, code: int, answers: int) -> None:
+        if self._questions.listed is not None:
+            self._questions.listed.note(code, answers)
 
     async def _person(self, annotator: str) -> Person:
         if annotator not in self._people:

@@ -13,6 +13,7 @@ from likewise.errors import InputError
 from likewise.io.json import JsonObject
 from likewise.label import sort_statements as statements
 from likewise.label.catalogue import Catalogue
+from likewise.label.hiring import Hiring
 from likewise.label.screens import MAX_SIZE, joined, next_screen
 from likewise.label.security import Signer
 from likewise.label.session import Action
@@ -27,11 +28,19 @@ class SortingSession:
     mode = "sort"
 
     def __init__(
-        self, catalogue: Catalogue, store: Store, signer: Signer, size: int = MAX_SIZE
+        self,
+        catalogue: Catalogue,
+        store: Store,
+        signer: Signer,
+        size: int = MAX_SIZE,
+        hire: Hiring | None = None,
     ) -> None:
         if not 3 <= size <= MAX_SIZE:
             raise InputError(f"a screen holds 3 to {MAX_SIZE} items, not {size}.")
+        if hire is not None and (hire.pairs is not None or hire.gold is not None):
+            raise InputError("listed pairs and gold questions are pairs; leave out the sorting.")
         self._catalogue, self._store, self._signer, self._size = catalogue, store, signer, size
+        self._hire = hire
 
     @property
     def actions(self) -> Mapping[str, Action]:
@@ -46,12 +55,17 @@ class SortingSession:
         now = await asyncio.wrap_future(
             self._store.submit(lambda db: statements.sorting(db, annotator))
         )
+        screen = self._screen(annotator, now, known)
+        finish = None
+        if self._hire is not None and screen is None:
+            finish = self._hire.completion(annotator, self._store.key)
         return {
             "annotator": annotator,
             "mine": now.finished,
             "everyone": now.everyone,
             "undo": _undoable(now),
-            "sort": self._screen(annotator, now, known),
+            "finish": finish,
+            "sort": screen,
         }
 
     def _screen(self, annotator: str, now: Sorting, known: object) -> JsonObject | None:
@@ -78,6 +92,9 @@ class SortingSession:
         index = self._catalogue.index
         if now.open is not None:
             return [index[item] for item in now.open.items if item in index]
+        most = None if self._hire is None else self._hire.per_person
+        if most is not None and now.number >= most:
+            return []
         seen = {index[item] for item in now.seen if item in index}
         piles = [[index[item] for item in pile if item in index] for pile in now.piles]
         return next_screen(

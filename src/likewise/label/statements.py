@@ -14,6 +14,7 @@ from likewise.errors import InputError, LikewiseError
 
 # An answer as the page sends it, and as the database keeps it.
 ANSWERS: dict[str, int | None] = {"same": 1, "different": 0, "unsure": None}
+TABLES = ("judgements", "gold")  # where a standing answer may be
 LOOKED_AT = 64  # items whose content is noted, where they go by a number only
 Looks = Callable[[Sequence[str]], Mapping[str, str]]  # digests of the items of some ids
 
@@ -77,57 +78,81 @@ def keep_items(
     )
 
 
-def record(db: sqlite3.Connection, annotator: str, left: str, right: str, same: int | None) -> int:
-    """Store an answer, or find it stored; its number."""
-    known = db.execute(
-        'SELECT id, same FROM judgements WHERE annotator = ? AND min("left", "right") = ? '
-        'AND max("left", "right") = ?',
-        (annotator, min(left, right), max(left, right)),
-    ).fetchone()
-    if known is None:
-        cursor = db.execute(
-            'INSERT INTO judgements ("left", "right", same, annotator, at) VALUES (?, ?, ?, ?, ?)',
-            (left, right, same, annotator, now()),
+def record(
+    db: sqlite3.Connection,
+    annotator: str,
+    left: str,
+    right: str,
+    same: int | None,
+    expected: int | None = None,
+) -> int:
+    """Store an answer, or find it stored; its number.
+
+    The answer to a gold question, of which the ``expected`` one is known, is stored apart.
+    """
+    low, high = min(left, right), max(left, right)
+    for table in TABLES:
+        known = db.execute(
+            f'SELECT id, same FROM {table} WHERE annotator = ? AND min("left", "right") = ? '
+            'AND max("left", "right") = ?',
+            (annotator, low, high),
+        ).fetchone()
+        if known is not None and known[1] != same:
+            raise AnswerConflict(
+                "you have already answered this pair; undo that answer to change it."
+            )
+        if known is not None:
+            return int(known[0])
+    number = db.execute(
+        'INSERT INTO judgements ("left", "right", same, annotator, at) VALUES (?, ?, ?, ?, ?)',
+        (left, right, same, annotator, now()),
+    ).lastrowid
+    if expected is not None:  # numbered with the others, so that nobody sees which they were
+        db.execute(
+            'INSERT INTO gold SELECT id, "left", "right", same, annotator, at, ? FROM judgements '
+            "WHERE id = ?",
+            (expected, number),
         )
-        return int(cursor.lastrowid or 0)
-    if known[1] != same:
-        raise AnswerConflict("you have already answered this pair; undo that answer to change it.")
-    return int(known[0])
+        db.execute("DELETE FROM judgements WHERE id = ?", (number,))
+    return int(number or 0)
 
 
 def undo(db: sqlite3.Connection, annotator: str, judgement: int) -> int:
     """Move an answer to those that were taken back."""
-    if db.execute(
-        "SELECT 1 FROM undone WHERE id = ? AND annotator = ?", (judgement, annotator)
-    ).fetchone():
+    mine = (judgement, annotator)
+    if db.execute("SELECT 1 FROM undone WHERE id = ? AND annotator = ?", mine).fetchone():
         return judgement  # a retry after a lost reply
-    if not db.execute(
-        "SELECT 1 FROM judgements WHERE id = ? AND annotator = ?", (judgement, annotator)
-    ).fetchone():
-        raise AnswerConflict("there is no such answer of yours to undo.")
-    db.execute(
-        'INSERT INTO undone SELECT id, "left", "right", same, annotator, at, ? FROM judgements '
-        "WHERE id = ?",
-        (now(), judgement),
-    )
-    db.execute("DELETE FROM judgements WHERE id = ?", (judgement,))
-    return judgement
+    for table in TABLES:
+        moved = db.execute(
+            'INSERT INTO undone SELECT id, "left", "right", same, annotator, at, ? '
+            f"FROM {table} WHERE id = ? AND annotator = ?",
+            (now(), *mine),
+        ).rowcount
+        if moved:
+            db.execute(f"DELETE FROM {table} WHERE id = ?", (judgement,))
+            return judgement
+    raise AnswerConflict("there is no such answer of yours to undo.")
 
 
 def history(db: sqlite3.Connection, annotator: str) -> History:
     """Everything that one person answered."""
 
     def rows(query: str) -> list[Judgement]:
-        return [Judgement(*row) for row in db.execute(query, (annotator,))]
+        return [Judgement(*row) for row in db.execute(query, {"annotator": annotator})]
 
-    standing = rows(
-        'SELECT id, "left", "right", same FROM judgements WHERE annotator = ? ORDER BY id'
-    )
+    columns = 'SELECT id, "left", "right", same FROM'
+    own = "WHERE annotator = :annotator"
+    standing = rows(f"{columns} judgements {own} UNION ALL {columns} gold {own} ORDER BY id")
     undone = rows(
-        'SELECT id, "left", "right", answer FROM undone WHERE annotator = ? '
-        "ORDER BY undone_at, id DESC"
+        f'SELECT id, "left", "right", answer FROM undone {own} ORDER BY undone_at, id DESC'
     )
     return History(standing, undone)
+
+
+def counts(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
+    """(left, right, standing answers) of every pair that was judged, as often as it stands so."""
+    query = 'SELECT "left", "right", count(*) FROM judgements GROUP BY "left", "right"'
+    return [(left, right, number) for left, right, number in db.execute(query)]
 
 
 def _keep_looks(

@@ -81,14 +81,18 @@ class Store:
         except sqlite3.Error as error:
             raise InputError(f"{self.path} cannot be written: {error}.") from error
 
-    def record(self, annotator: str, left: str, right: str, same: int | None) -> Future[int]:
+    def record(
+        self, annotator: str, left: str, right: str, same: int | None, expected: int | None = None
+    ) -> Future[int]:
         """Store one answer; the result, its id, comes when it is durable.
+
+        Where the ``expected`` answer is known, it is kept apart from the others.
 
         Sending the same answer again (a retry after a lost reply) gives the same id; another
         answer to the same pair is an `AnswerConflict`.
         """
         return self.submit(
-            lambda db: statements.record(db, annotator, left, right, same), writes=True
+            lambda db: statements.record(db, annotator, left, right, same, expected), writes=True
         )
 
     def undo(self, annotator: str, judgement: int) -> Future[int]:
@@ -102,7 +106,9 @@ class Store:
     def count(self) -> int:
         """The number of standing answers of everybody."""
         count: int = self.submit(
-            lambda db: db.execute("SELECT count(*) FROM judgements").fetchone()[0]
+            lambda db: db.execute(
+                "SELECT (SELECT count(*) FROM judgements) + (SELECT count(*) FROM gold)"
+            ).fetchone()[0]
         ).result()
         return count
 

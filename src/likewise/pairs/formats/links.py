@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.errors import InputError
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import RecordTable, arrow_errors, open_table, text_errors
+from likewise.pairs.columns import IndexArray, refuse_self_pairs
 from likewise.pairs.container import Pairs
-from likewise.pairs.formats.long import ColumnNames, Items, read_long
+from likewise.pairs.formats.ids import resolve_ids
+from likewise.pairs.formats.long import ColumnNames, Items, read_columns, read_long, rows_located
 from likewise.pairs.formats.paths import path_errors
 
 _HEADERS = {"left", "right", "a", "b", "i", "j", "id1", "id2", "id_1", "id_2", "item1", "item2"}
@@ -40,6 +43,28 @@ def read_links(
     if not rows:
         raise InputError(f"{name.name} holds no pair.")
     return read_long(RecordTable(name, rows, "link"), ColumnNames(), Items(item_ids, n_items))
+
+
+def read_questions(path: str | Path, item_ids: ArrayLike) -> tuple[IndexArray, IndexArray]:
+    """The pairs to ask of a table with the columns ``left`` and ``right``, or of two columns.
+
+    Other columns are not looked at, so that a table of suggestions, of doubtful judgements or of
+    judgements can be asked (again).
+    """
+    file = Path(path)
+    with path_errors(file):
+        kind = file_kind(file)
+    table = open_table(file, kind) if kind in ("csv", "parquet") else None
+    if table is None or not {"left", "right"} <= set(table.columns):
+        pairs = read_links(must=file, item_ids=item_ids)
+        return pairs.left, pairs.right
+    with rows_located(table):
+        columns = read_columns(table, text=["left", "right"])
+        found = resolve_ids(columns["left"], columns["right"], item_ids)
+        if not len(found.left):
+            raise InputError(f"{file.name} holds no pair.")
+        refuse_self_pairs(found.left, found.right, np.ones(len(found.left), bool))
+        return found.left, found.right
 
 
 def _two_columns(path: Path) -> list[tuple[str, str]]:
