@@ -7,12 +7,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
+from scipy.sparse.linalg import ArpackNoConvergence
 
+from likewise.classifier import SimilarityClassifier
+from likewise.errors import InputError
 from likewise.inference.graph import Graph, contract
 from likewise.methods.problem import Problem, is_exact
-from likewise.pairs import Pairs
+from likewise.pairs import Pairs, spectrum
 from likewise.pairs.graph import JudgementGraph
 from likewise.pairs.rates import moment_rates
+from likewise.pairs.spectrum import leading_vectors
 
 N_ITEMS = 8
 
@@ -155,3 +160,51 @@ def test_triangles_of_a_large_sparse_graph_are_those_among_some_items(
     assert part.triangles.sampled
     assert part.triangles.closed > 500
     assert (part.a, part.b) == pytest.approx((0.8, 0.1), abs=0.06)
+
+
+class TestLeadingVectors:
+    """Eigenvectors where Lanczos cannot find any, and where it can."""
+
+    def matrix(self, n: int, seed: int = 0) -> sparse.csr_array:
+        half = sparse.random_array((n, n), density=0.2, rng=np.random.default_rng(seed))
+        return sparse.csr_array(half + half.T)
+
+    @pytest.mark.parametrize(("n", "k"), [(5, 2), (5, 9), (64, 3), (65, 3), (65, 64), (200, 4)])
+    def test_they_are_those_of_dense_algebra(self, n: int, k: int) -> None:
+        matrix = self.matrix(n)
+        values, vectors = leading_vectors(matrix, k, np.random.default_rng(1).normal(size=n))
+        assert (values.shape, vectors.shape) == ((k,), (n, k))
+        there = min(n, k)
+        assert np.allclose(values[k - there :], np.linalg.eigvalsh(matrix.toarray())[n - there :])
+        assert np.allclose(matrix @ vectors, vectors * values, atol=1e-8)
+        assert not values[: k - there].any()
+
+    def test_zeros_have_no_direction(self) -> None:
+        cancelled = self.matrix(100) - self.matrix(100)
+        for matrix in (sparse.csr_array((100, 100)), cancelled, cancelled + 0 * self.matrix(100)):
+            values, vectors = leading_vectors(matrix, 3, np.ones(100))
+            assert not values.any()
+            assert not vectors.any()
+
+    def test_what_did_not_converge_is_left_out(self, monkeypatch) -> None:
+        def give_up(*_: object, **__: object) -> None:
+            raise ArpackNoConvergence("no", np.array([2.0]), np.ones((100, 1)))
+
+        monkeypatch.setattr(spectrum, "eigsh", give_up)
+        values, vectors = leading_vectors(self.matrix(100), 3, np.ones(100))
+        assert values.tolist() == [0, 0, 2]
+        assert vectors.sum(axis=0).tolist() == [0, 0, 100]
+
+
+def test_one_pair_judged_both_ways_and_nothing_else_is_fitted() -> None:
+    items = np.random.default_rng(0).normal(size=(120, 4)).astype(np.float32)
+    model = SimilarityClassifier(2, method="joint", noise="class", verbose=False, random_state=0)
+    assert model.fit(items, Pairs([0, 0], [1, 1], [1, 0], n_items=120)).predict(items).shape == (
+        120,
+    )
+
+
+def test_an_item_numbered_beyond_what_memory_holds_is_refused() -> None:
+    with pytest.raises(InputError, match=r"2,000,000,000, which makes .* number the items from 0"):
+        Pairs([0, 1], [2_000_000_000, 2], [1, 0])
+    assert Pairs([0, 1], [2_000_000, 2], [1, 0]).n_items == 2_000_001

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 
 from likewise.noise.channels import RateChannel
 from likewise.pairs import Pairs
+from likewise.pairs.spectrum import leading_vectors
 
 PER_ITEM = 300  # judgements an item; more of them say nothing new about z
 STARTS = 5  # runs of k-means, each settled by itself; the likeliest is kept
@@ -108,7 +108,7 @@ def _embedding(answers: _Answers, n_classes: int) -> FloatMatrix | None:
     centred = (answers.same - share * answers.asked).astype(np.float32)
     # Lanczos from a fixed vector: it must not depend on anybody's random state.
     start = np.random.default_rng(0).normal(size=n_items).astype(np.float32)
-    values, vectors = eigsh(centred, k=n_classes - 1, which="LA", v0=start, tol=1e-2)
+    values, vectors = leading_vectors(centred, n_classes - 1, start, tol=1e-2)
     return np.asarray(vectors * np.maximum(values, 0), np.float32)
 
 

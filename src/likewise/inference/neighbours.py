@@ -13,8 +13,9 @@ import torch
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh
 from torch import Tensor
+
+from likewise.pairs.spectrum import leading_vectors
 
 FloatMatrix = NDArray[np.float32]
 
@@ -128,7 +129,7 @@ def eigenmaps(affinity: sparse.csr_array, n_vectors: int, seed: int = 0) -> Floa
     pieces, _ = connected_components(affinity, directed=False)
     wanted = min(n_vectors + 1, len(degree) - 2)
     start = np.random.default_rng(seed).normal(size=len(degree)).astype(np.float32)
-    values, vectors = eigsh(walk, k=wanted, which="LA", v0=start, tol=1e-4)
+    values, vectors = leading_vectors(walk, wanted, start, tol=1e-4)
     order = np.argsort(-values)
     vectors = vectors[:, order] * root[:, None]
     values = values[order]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError, RowError
+from likewise.io.limits import check_memory
 
 IndexArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
@@ -18,6 +19,7 @@ Column = NDArray[Any]
 # Past this an "index" is an id of some other kind; taking it for a position would ask for memory
 # for billions of items that do not exist.
 MAX_ITEMS = int(np.iinfo(np.int32).max)
+BYTES_AN_ITEM = 24  # that describing judgements takes for each item, judged or not
 
 
 def as_indices(values: ArrayLike, name: str) -> IndexArray:
@@ -58,9 +60,16 @@ def check_range(left: IndexArray, right: IndexArray, n_items: int | None) -> int
         if int(index.max()) >= limit:
             m = int(np.argmax(index >= limit))
             raise RowError(m, f"{name} is {index[m]}, {_beyond(n_items)}")
-    return (
-        max((int(index.max()) + 1 for _, index in columns), default=0) if n_items is None else limit
+    if n_items is not None:
+        return limit
+    count = max((int(index.max()) + 1 for _, index in columns), default=0)
+    check_memory(
+        f"an item numbered {count - 1:,}, which makes {count:,} items,",
+        BYTES_AN_ITEM * count,
+        left.nbytes + right.nbytes,
+        instead="number the items from 0 without gaps, or give their names with item_ids=",
     )
+    return count
 
 
 def index_dtype(n_items: int) -> type[np.int32] | type[np.int64]:

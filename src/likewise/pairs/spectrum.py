@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from likewise.pairs.columns import BoolArray, IndexArray
 
@@ -14,6 +14,7 @@ FloatArray = NDArray[np.float64]
 
 # Lanczos needs a few more items than vectors, and something to iterate on.
 FEW_ITEMS = 64
+TINY = 1e-12  # what cancels leaves no more than rounding
 
 
 def spectral_embedding(
@@ -35,21 +36,38 @@ def spectral_embedding(
     centred = (same - _usual_answer(same, strength, annotator)) * strength
     half = sparse.coo_array((centred, (left, right)), shape=(n_items, n_items)).tocsr()
     matrix = half + half.T
-    if n_items <= FEW_ITEMS or not np.any(matrix.data):  # of zeros alone, Lanczos finds no start
-        return _by_dense(matrix, n_vectors)
     # A fixed start vector: Lanczos must not depend on anybody's random state.
     start = np.random.default_rng(0).normal(size=n_items)
-    values, vectors = eigsh(matrix, k=n_vectors, which="LA", v0=start)
-    order = np.argsort(-values)
+    values, vectors = leading_vectors(matrix, n_vectors, start)
+    order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]
 
 
-def _by_dense(matrix: sparse.csr_array, n_vectors: int) -> tuple[FloatArray, FloatArray]:
+def leading_vectors(
+    matrix: sparse.csr_array, n_vectors: int, start: NDArray[np.floating], tol: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """The largest eigenvalues (n,) of a symmetric matrix (N, N), rising, and vectors (N, n).
+
+    By Lanczos from ``start`` (N,), where that can be: few items are done densely; of a matrix of
+    zeros, which has no direction, and beyond the N-th, values and vectors are zero.
+    """
     n_items = matrix.shape[0]
-    if not np.any(matrix.data):
-        return np.zeros(n_vectors), np.zeros((n_items, n_vectors))
-    values, vectors = eigh(matrix.toarray())
-    return values[::-1][:n_vectors], vectors[:, ::-1][:, :n_vectors]
+    values, vectors = np.zeros(n_vectors), np.zeros((n_items, n_vectors))
+    found = min(n_vectors, n_items)
+    if not np.abs(matrix.data).max(initial=0) > TINY:
+        return values, vectors
+    if n_items <= FEW_ITEMS or found >= n_items - 1:
+        all_values, all_vectors = eigh(matrix.toarray())
+        values[n_vectors - found :] = all_values[n_items - found :]
+        vectors[:, n_vectors - found :] = all_vectors[:, n_items - found :]
+        return values, vectors
+    try:
+        return eigsh(matrix, k=n_vectors, which="LA", v0=start, tol=tol)  # type: ignore[no-any-return]
+    except ArpackNoConvergence as partly:
+        if done := len(partly.eigenvalues):
+            values[n_vectors - done :] = partly.eigenvalues
+            vectors[:, n_vectors - done :] = partly.eigenvectors
+        return values, vectors
 
 
 def _usual_answer(

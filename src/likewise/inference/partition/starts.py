@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 from scipy.cluster.vq import kmeans2
-from scipy.sparse.linalg import eigsh
 
 from likewise.inference.partition.answers import log_likelihood, two_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.model import Problem
 from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.search import contract
+from likewise.pairs.spectrum import leading_vectors
 
 GUESSES = ((0.9, 0.1), (0.7, 0.3))
 MAX_SPECTRAL_ITEMS = 5000
@@ -51,7 +51,7 @@ def _spectral(problem: Problem) -> list[IntArray]:
         return []
     top = min(max(max(counts) - 1, 1), n - 2)
     matrix = _scores(problem)
-    _, vectors = eigsh(matrix, k=top, which="LA", v0=problem.rng.standard_normal(n))
+    _, vectors = leading_vectors(matrix, top, problem.rng.standard_normal(n))
     vectors = vectors[:, ::-1]  # the largest first
     return [_k_means(vectors[:, : max(k - 1, 1)], k, problem.rng) for k in counts]
 
