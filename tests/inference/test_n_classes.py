@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.inference.count_by_lifting import can_lift
 from likewise.inference.count_by_prediction import can_count, search, simplest
 from likewise.inference.n_classes import count_classes
 from likewise.methods.dispatch import number_of_classes
@@ -81,3 +82,40 @@ def test_a_class_that_brings_far_less_than_the_one_before_is_none():
     exact = torch.zeros(400)  # no doubt about any difference
     assert simplest({1: exact - 3, 2: exact - 2, 3: exact - 0.1, 4: exact}) == 3
     assert simplest({1: exact - 3, 2: exact - 2, 3: exact - 1, 4: exact}) == 4
+
+
+def few_judged(n_classes: int, per_item: int, apart: float = 3.0) -> tuple[np.ndarray, Pairs]:
+    """130 items in clusters, consistent judgements of which no group has grown."""
+    rng = np.random.default_rng(3)
+    y = rng.integers(n_classes, size=130)
+    X = apart * rng.normal(size=(n_classes, 10))[y] + rng.normal(size=(130, 10))
+    return X.astype(np.float32), Pairs.from_labels(y, per_item, 1)
+
+
+@pytest.mark.parametrize(("n_classes", "per_item"), [(4, 3), (5, 4)])
+def test_clusters_carry_few_judgements_to_the_number_of_classes(n_classes, per_item):
+    X, pairs = few_judged(n_classes, per_item)
+    assert count_classes(pairs)[0] < n_classes
+    count, evidence = number_of_classes("auto", pairs, 130, X)
+    assert count == n_classes
+    assert evidence["rule"] == "lifted judgements"
+    values = evidence["log_evidence"]
+    assert max(values, key=values.get) == str(n_classes)
+    assert json.loads(json.dumps(evidence)) == evidence
+
+
+def test_items_without_clusters_leave_the_number_to_the_judgements():
+    X, pairs = few_judged(4, 3, apart=0.0)
+    alone = count_classes(pairs)
+    assert alone[1]["rule"] == "groups judged different"
+    assert count_classes(pairs, items=X) == alone
+
+
+def test_only_items_that_may_show_clusters_are_lifted():
+    X, pairs = few_judged(4, 3)
+    assert can_lift(X, pairs)
+    assert can_lift(X.reshape(130, 2, 5), pairs)
+    assert not can_lift(np.zeros((130, 6000), np.float32), pairs)
+    assert not can_lift(X[:50], pairs)
+    assert not can_lift(X, pairs.select(np.arange(100)))
+    assert not can_lift(X, Pairs.from_labels(np.arange(130) % 3))

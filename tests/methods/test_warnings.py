@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 
 from likewise.methods.result import FitResult
-from likewise.methods.warnings import fit_warnings, judged_area
+from likewise.methods.warnings import doubts_about_given, fit_warnings, judged_area
+from likewise.noise import corrupt_labels, pair_flip, symmetric
+from likewise.noise.estimation import one_hot_evidence
 from likewise.pairs import Pairs
 
 
@@ -40,3 +43,30 @@ def test_the_area_counts_ties_as_half():
     left, right = np.array([0, 1, 2]), np.array([1, 2, 3])
     assert judged_area(p, left, right, np.array([True, False, True]))[0] == 0.5
     assert judged_area(p, left, right, np.ones(3, bool))[0] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "fits"),
+    [(pair_flip(3, 0.3), True), (symmetric(3, 0.3), False), (np.eye(3), False)],
+    ids=["the truth", "another kind", "no noise"],
+)
+def test_a_given_matrix_that_fits_nothing_is_doubted(given, fits):
+    y = np.arange(600) % 3
+    z = torch.from_numpy(corrupt_labels(y, pair_flip(3, 0.3), 0))
+    log_g = (0.97 * torch.eye(3)[torch.from_numpy(y)] + 0.01).log()
+    evidence = one_hot_evidence(z, 3, torch.float32)
+    estimated = torch.tensor(pair_flip(3, 0.31), dtype=torch.float32)
+    given = torch.tensor(given, dtype=torch.float32)
+    found = doubts_about_given(given, estimated, log_g, evidence)
+    assert len(found) == (0 if fits else 1)
+    if found:
+        assert "does not fit the judgements" in found[0]
+        assert "leave it out" in found[0]
+
+
+def test_what_the_fit_itself_says_comes_first():
+    said = result(held_out=True).with_(warnings=["a doubt."])
+    y = np.arange(12) % 3
+    probabilities = np.eye(3, dtype=np.float32)[y]
+    found = fit_warnings(said, probabilities, np.arange(12), Pairs.from_labels(y))
+    assert found == ["a doubt."]

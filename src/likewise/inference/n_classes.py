@@ -1,8 +1,9 @@
-"""How many classes there are, from the judgements and, where these contradict, from the items too.
+"""How many classes there are, from the judgements and, where these do not tell, the items too.
 
 Judgements alone are counted by `likewise.pairs.counting`. Contradictory ones show no class before
 it is judged often; with features at hand, short fits with different numbers are compared instead,
-by the judgements that they did not see.
+by the judgements that they did not see. Consistent ones that are few tell but a lower bound; from
+there on, clusters of the items carry them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from likewise.inference.count_by_lifting import can_lift, count_by_lifting
 from likewise.inference.count_by_prediction import can_count, count_by_prediction
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence, count_from_judgements
@@ -22,10 +24,15 @@ def count_classes(
 ) -> tuple[int, Evidence]:
     """``(number of classes, evidence)``; the evidence says by which rule, and shows its figures.
 
-    ``items`` (N, d), where they are given, are looked at too if judgements contradict each other.
+    ``items`` (N, ...), where they are given, are looked at too if judgements contradict each other
+    or are too few.
     """
     rng = np.random.default_rng(seed)
     count, evidence = count_from_judgements(pairs, rng)
-    if evidence["rule"] != "spectrum" or items is None or not can_count(items, pairs):
-        return count, evidence
-    return count_by_prediction(items, pairs, count, rng) or (count, evidence)
+    found: tuple[int, Evidence] | None = None
+    if items is not None and evidence["rule"] == "spectrum" and can_count(items, pairs):
+        found = count_by_prediction(items, pairs, count, rng)
+    few = evidence["rule"] == "groups judged different"
+    if items is not None and few and can_lift(items, pairs):
+        found = count_by_lifting(items, pairs, count, seed)
+    return found or (count, evidence)

@@ -30,6 +30,7 @@ from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram
 from likewise.methods.students import generations
 from likewise.methods.teachers import calibrated, cross_fit, network_run
+from likewise.methods.warnings import doubts_about_given
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.objectives.forward_corrected import ForwardCorrected
 from likewise.training.recipe import Recipe
@@ -87,7 +88,10 @@ def evidence_program(
         return (yield from _one_network(problem, evidence, recipe, given, estimated))
     fixed = None if estimated is None else torch.as_tensor(estimated, dtype=torch.float32)
     found = yield from cross_fit(problem, evidence, recipe, fixed)
-    transition = found.transition if given is None else align_transition(given, found.transition)
+    transition, doubts = found.transition, list[str]()
+    if given is not None:
+        transition = align_transition(given, found.transition)
+        doubts = doubts_about_given(transition, found.transition, found.log_g, evidence)
     rounds = 0 if estimated is not None or lopsided(transition) < MOVED else MOST_ROUNDS
     for _ in range(rounds):
         # Before they knew T, teachers could not tell a class from what it is taken for.
@@ -103,7 +107,7 @@ def evidence_program(
         for number, teacher in enumerate(found.teachers, start=1)
         for row in teacher.history
     ]
-    return replace(student, history=rows + student.history)
+    return replace(student, history=rows + student.history, warnings=doubts)
 
 
 def _one_network(

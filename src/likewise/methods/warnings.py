@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from likewise.methods.result import FitResult, last_stage
+from likewise.noise.estimation import evidence_costs, suited_temperature
 from likewise.pairs import Pairs
 
 MAX_JUDGED = 200_000  # judgements that an AUC is taken over
 INFORMATIVE = 0.02  # an AUC must be so far above one half, beyond what chance explains
+FITS_WORSE = 0.05  # nats an item by which a T that is given may be behind
 CLEARLY_BETTER = (
     0.75  # an AUC that nobody would call chance, however few judgements it is taken over
 )
@@ -21,12 +24,13 @@ Index = NDArray[np.integer]
 def fit_warnings(
     fitted: FitResult, probabilities: Probabilities, held: Index, pairs: Pairs
 ) -> list[str]:
-    """Sentences about dead classes, training that went nowhere, judgements that say nothing.
+    """Sentences: those of the fit itself, then about dead classes, training that went nowhere and
+    judgements that say nothing.
 
     ``probabilities`` (N, C) are those of all items that ``pairs`` are about, ``held`` (h,) the
     items held out of training.
     """
-    found = [*_dead_classes(probabilities), *_training(fitted)]
+    found = [*fitted.warnings, *_dead_classes(probabilities), *_training(fitted)]
     left, right, same = _naming(pairs, held, np.random.default_rng(0))
     area, error = judged_area(probabilities, left, right, same)
     if area is not None and area < min(0.5 + max(INFORMATIVE, 2 * error), CLEARLY_BETTER):
@@ -37,6 +41,29 @@ def fit_warnings(
             "items stand in the order that the judgements number them in."
         )
     return found
+
+
+def doubts_about_given(
+    given: Tensor, estimated: Tensor, log_g: Tensor, evidence: Tensor
+) -> list[str]:
+    """A sentence where a T (C, C) that was given explains the items clearly worse than the one
+    that was estimated; ``log_g``, ``evidence`` (n, C) are of items that training did not see."""
+    known = evidence.sum(dim=1) > 0
+    costs = [
+        evidence_costs(log_g / suited_temperature(log_g, T, evidence), T, evidence)[known]
+        for T in (given, estimated)
+    ]
+    behind = (costs[0] - costs[1]).double()
+    mean, error = float(behind.mean()), float(behind.std()) / max(len(behind), 1) ** 0.5
+    if not mean > max(FITS_WORSE, 3 * error):
+        return []
+    kept = [float(T.diagonal().mean()) for T in (given, estimated)]
+    return [
+        "the transition matrix that was given does not fit the judgements: in its best order of "
+        f"classes it explains an item worse by {mean:.2f} nats than the one estimated from them, "
+        f"and keeps {kept[0]:.2f} of the classes where that keeps {kept[1]:.2f}; check it, or "
+        "leave it out to have it estimated."
+    ]
 
 
 def judged_area(
