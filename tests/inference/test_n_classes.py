@@ -42,7 +42,7 @@ def test_only_few_features_and_judgements_are_counted_by_fits():
     X, pairs = crowd(3)
     assert can_count(X, pairs)
     assert not can_count(X.reshape(240, 8, 5), pairs)  # images
-    assert not can_count(X, pairs.select(np.arange(100)))
+    assert not can_count(X, pairs.select(np.arange(90)))
     assert not can_count(X, Pairs.from_labels(np.arange(240) % 3))
     assert not can_count(np.zeros((10_000, 2)), pairs)
 
@@ -92,7 +92,7 @@ def few_judged(n_classes: int, per_item: int, apart: float = 3.0) -> tuple[np.nd
     return X.astype(np.float32), Pairs.from_labels(y, per_item, 1)
 
 
-@pytest.mark.parametrize(("n_classes", "per_item"), [(4, 3), (5, 4)])
+@pytest.mark.parametrize(("n_classes", "per_item"), [(5, 3)])
 def test_clusters_carry_few_judgements_to_the_number_of_classes(n_classes, per_item):
     X, pairs = few_judged(n_classes, per_item)
     assert count_classes(pairs)[0] < n_classes
@@ -117,5 +117,5 @@ def test_only_items_that_may_show_clusters_are_lifted():
     assert can_lift(X.reshape(130, 2, 5), pairs)
     assert not can_lift(np.zeros((130, 6000), np.float32), pairs)
     assert not can_lift(X[:50], pairs)
-    assert not can_lift(X, pairs.select(np.arange(100)))
+    assert not can_lift(X, pairs.select(np.arange(90)))
     assert not can_lift(X, Pairs.from_labels(np.arange(130) % 3))

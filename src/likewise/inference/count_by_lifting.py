@@ -19,7 +19,7 @@ from likewise.pairs.counting import Evidence
 
 FEWEST_ITEMS, MOST_ITEMS = 8 * NEIGHBOURS, 100_000
 MOST_FEATURES = 5_000
-FEWEST_JUDGEMENTS = 200
+FEWEST_JUDGEMENTS = 100
 WITHOUT_GAIN = 2  # more classes in a row, beyond which no more are tried
 CLEARLY = 10.0  # nats by which classes must be likelier than a mere share of "same"
 
