@@ -1,4 +1,4 @@
-"""Collect runs into results/ and render the README's tables and the figures from them.
+"""Collect runs into results/ and render the tables of README and docs and the figures from them.
 
     python benchmarks/collect_results.py [RUNS ...]
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from likewise.experiments.collect import collect, update_readme
+from likewise.experiments.collect import collect, update_page
 from likewise.experiments.figures import write_figures
 from likewise.experiments.store import read_collected
 from likewise.experiments.tables import render
@@ -22,8 +22,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def main(sources: list[str]) -> None:
     results = ROOT / "results"
     print(render(collect(sources, results)))
-    changed = update_readme(ROOT / "README.md", results)
-    print(f"README.md {'updated' if changed else 'unchanged'}")
+    for page in ("README.md", "docs/tables.md"):
+        changed = update_page(ROOT / page, results)
+        print(f"{page} {'updated' if changed else 'unchanged'}")
     figures = write_figures(read_collected(results), ROOT / "docs" / "images" / "figures")
     print(f"{len(figures)} figure files in docs/images/figures")
 

@@ -22,7 +22,8 @@ from likewise.experiments import (
     write_collected,
 )
 from likewise.experiments.cells import Cell
-from likewise.experiments.collect import collect, update_readme
+from likewise.experiments.collect import collect, update_page
+from likewise.experiments.overview import overview_grid
 from likewise.experiments.paper import ACCURACY, reported
 from likewise.experiments.readme import fill
 from likewise.experiments.store import (
@@ -254,9 +255,9 @@ def test_collecting_from_several_machines(tmp_path: Path) -> None:
     assert "| MNS(T̂) | 75.00" in (results / "summary.md").read_text()
     readme = tmp_path / "README.md"
     readme.write_text("<!-- results:table1 -->\n<!-- /results -->\n")
-    assert update_readme(readme, results)
+    assert update_page(readme, results)
     assert "75.00" in readme.read_text()
-    assert not update_readme(readme, results)
+    assert not update_page(readme, results)
     with pytest.raises(InputError, match="no finished runs"):
         collect([tmp_path / "none"], results)
     with pytest.raises(InputError, match="nothing to collect"):
@@ -381,11 +382,23 @@ def test_rows_of_another_table_may_stand_below() -> None:
         fill(below, summarise(rows))
 
 
-def test_the_readme_shows_the_committed_results() -> None:
-    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+def test_the_tables_in_a_minute() -> None:
+    rows = [trial(0, 0.8, "joint", noise=0.4), trial(0, 0.9, "joint", noise=0.2)]
+    larger = trial(0, 0.95, "joint", noise=0.2) | {"table": "larger"}
+    grid = overview_grid(summarise([*rows, larger]))
+    assert grid[1][1:3] == ["KCL", "99.2 / 96.0 / 85.2"]  # the paper's own
+    assert grid[5:] == [
+        ["ours, joint", "joint", "90.0 / 80.0 / –", "–", "–"],
+        ["ours, joint, ResNet-18", "joint", "–", "95.0 / – / –", "–"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tables.md"])
+def test_pages_show_the_committed_results(name: str) -> None:
+    page = (REPOSITORY / name).read_text(encoding="utf-8")
     if not (REPOSITORY / "results/runs").is_dir():
-        assert "<!-- results:" not in readme, "the README shows results that are not in results/"
+        assert "<!-- results:" not in page, f"{name} shows results that are not in results/"
         pytest.skip("no results were collected yet")
-    assert fill(readme, summarise(read_collected(REPOSITORY / "results"))) == readme, (
-        "the README's tables are not those of results/: run python benchmarks/collect_results.py"
+    assert fill(page, summarise(read_collected(REPOSITORY / "results"))) == page, (
+        f"the tables of {name} are not those of results/: run python benchmarks/collect_results.py"
     )

@@ -1,4 +1,4 @@
-"""From runs, perhaps made on several machines, to ``results/`` and the tables in the README."""
+"""From runs, perhaps made on several machines, to ``results/`` and the tables in the docs."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def read_results(folder: Path) -> list[Result]:
     return found
 
 
-def update_readme(readme: str | Path, results: str | Path) -> bool:
-    """Render the README's tables from a results folder; whether anything changed."""
-    path = Path(readme)
+def update_page(page: str | Path, results: str | Path) -> bool:
+    """Render a page's tables from a results folder; whether anything changed."""
+    path = Path(page)
     before = path.read_text(encoding="utf-8")
     after = fill(before, summarise(read_collected(Path(results))))
     if after != before:

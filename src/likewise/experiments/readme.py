@@ -1,4 +1,4 @@
-"""The tables in the README, rendered between markers from the collected results."""
+"""The tables in the documentation, rendered between markers from the collected results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from likewise.errors import InputError
+from likewise.experiments.overview import overview_grid
 from likewise.experiments.settings import load_settings
 from likewise.experiments.summary import Summary
 from likewise.experiments.tables import (
@@ -25,7 +26,7 @@ _BLOCK = re.compile(r"(<!-- results:([\w+]+) -->\n)(.*?)(<!-- /results -->)", re
 def fill(text: str, summaries: Sequence[Summary]) -> str:
     """``text`` with what stands between ``<!-- results:NAME -->`` and ``<!-- /results -->`` anew.
 
-    NAME is a table (``table1``), its errors of T (``table1_errors``) or ``legend``;
+    NAME is a table (``table1``), its errors of T (``table1_errors``), ``overview`` or ``legend``;
     ``table2+larger`` is table2 with the rows of another one below, named by what its title adds.
     """
     groups = by_table(summaries)
@@ -37,6 +38,8 @@ def fill(text: str, summaries: Sequence[Summary]) -> str:
 
 
 def _content(name: str, groups: dict[str, list[Summary]]) -> str:
+    if name == "overview":
+        return markdown_table(overview_grid([s for group in groups.values() for s in group]))
     if name == "legend":
         return f"{LEGEND} {ERROR_LEGEND}"
     table, *others = name.removesuffix("_errors").split("+")
