@@ -1,6 +1,6 @@
 """The tables in a minute: one row a method, one column a data set, noise .2 / .4 / .6 in a cell.
 
-Three blocks: the paper's methods as it wrote them, the same with what we added, the joint objective.
+Blocks: the paper's methods as it wrote them, the same with what we added, the joint objective.
 """
 
 from __future__ import annotations
