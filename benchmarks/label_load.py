@@ -36,7 +36,8 @@ SERVER = """
 import sys
 from likewise.label import serve
 serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_names=True,
-      classes=int(sys.argv[4]) or None, announce=lambda url: print(url, flush=True))
+      classes=int(sys.argv[4]) or None, sort=int(sys.argv[5]) or None,
+      announce=lambda url: print(url, flush=True))
 """
 RETRY_S = 0.05
 BEGIN, END = "<!-- results:label_load -->\n", "<!-- /results -->"
@@ -45,13 +46,14 @@ BEGIN, END = "<!-- results:label_load -->\n", "<!-- /results -->"
 class Server:
     """The labelling server in a process of its own, always on one port and one database."""
 
-    def __init__(self, items: Path, database: Path, classes: int = 0) -> None:
-        self.items, self.database, self.classes, self.port = items, database, classes, 0
+    def __init__(self, items: Path, database: Path, classes: int = 0, sort: int = 0) -> None:
+        self.items, self.database, self.port = items, database, 0
+        self.options = (classes, sort)
         self.start()
 
     def start(self) -> None:
         """Start it, and wait until it listens."""
-        arguments = [str(a) for a in (self.items, self.database, self.port, self.classes)]
+        arguments = [str(a) for a in (self.items, self.database, self.port, *self.options)]
         command = [sys.executable, "-c", SERVER, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
