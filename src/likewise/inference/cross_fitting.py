@@ -14,14 +14,16 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from likewise.inference.ensemble import make_bank
-from likewise.nn.cpu_kernels import softmax
+from likewise.inference.ensemble import TINY, make_bank
 from likewise.nn.model import InputLayer
 from likewise.training.ema import ema_update_
 from likewise.training.optimizers import make_optimizer
 from likewise.training.replay_cache import ReplayCache
 
-TINY = 1e-12
+
+# Nats an item by which held-out items must be explained better, to go on training: averaged
+# weights creep upwards for ever.
+WORTH = 0.01
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class NetworkHead:
     items: Tensor
     build: Callable[[int], nn.Module]
     epochs: int = 40
-    patience: int = 8
+    patience: int = 5
     batch_size: int = 128
     learning_rate: float = 2e-3
     weight_decay: float = 1e-2
@@ -159,13 +161,16 @@ class _Best:
         self.informed = targets.informed()[items]
         self.log_g = torch.zeros_like(self.judged)
         self.score, self.waited = -float("inf"), 0
+        self._surpass = self.score  # what ends the waiting
 
     def offer(self, log_g: Tensor) -> None:
         scores = judged_score(log_g, self.transition, self.judged)[self.informed]
         score = float(scores.mean()) if len(scores) else 0.0
         self.waited += 1
         if score > self.score:
-            self.log_g, self.score, self.waited = log_g, score, 0
+            self.log_g, self.score = log_g, score
+        if score > self._surpass:
+            self._surpass, self.waited = score + WORTH, 0
 
 
 class _Fit:
@@ -203,12 +208,7 @@ class _Fit:
         forward = transition.to(self.head.items.device, torch.float32)
         target = target.to(forward)
         for batch in torch.split(self._shuffled(), self.batch_size, dim=1):  # (K, b)
-            logits = self.bank(self.items[batch])
-            g = softmax(logits.flatten(0, 1)).view_as(logits)
-            log_f = torch.log((g @ forward).clamp_min(TINY))
-            loss = -(target[batch] * log_f).sum() / batch.shape[1]  # a mean of each network's
-            self.optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            self.bank.backward(self.items[batch], target[batch], forward)
             self.optimizer.step()
             self._average()
 

@@ -12,10 +12,19 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from likewise.nn.cpu_kernels import softmax
 from likewise.nn.model import Model
 from likewise.nn.networks import MLP
 
 EVALUATION_BATCH = 8192
+TINY = 1e-12
+
+
+def forward_corrected(logits: Tensor, target: Tensor, transition: Tensor) -> Tensor:
+    """Cross-entropy of f = g @ T against targets, (K, n, C): the sum of each network's mean."""
+    g = softmax(logits.flatten(0, 1)).view_as(logits)
+    log_f = torch.log((g @ transition).clamp_min(TINY))
+    return -(target * log_f).sum() / logits.shape[1]
 
 
 class Bank(nn.Module):
@@ -31,6 +40,14 @@ class Bank(nn.Module):
 
     def forward(self, items: Tensor) -> Tensor:
         return torch.stack([net(part) for net, part in zip(self.networks, items)])
+
+    def backward(self, items: Tensor, target: Tensor, transition: Tensor) -> None:
+        """Gradients of `forward_corrected` over (K, n, ...) prepared items and (K, n, C) targets,
+        left at the parameters in place of what was there."""
+        for parameter in self.parameters():
+            parameter.grad = None
+        loss = forward_corrected(self(items), target, transition)
+        loss.backward()  # type: ignore[no-untyped-call]
 
     def network(self, index: int) -> nn.Module:
         """Network ``index`` alone, sharing nothing with the bank."""
@@ -75,6 +92,23 @@ class StackedMLPs(Bank):
         for depth, (weight, bias) in enumerate(zip(self.weights, self.biases)):
             x = torch.baddbmm(bias, torch.relu(x) if depth else x, weight)
         return x
+
+    @torch.no_grad()
+    def backward(self, items: Tensor, target: Tensor, transition: Tensor) -> None:
+        # By hand: at this size autograd's bookkeeping takes longer than the arithmetic.
+        layers = list(zip(self.weights, self.biases))  # reading a ParameterList takes its time
+        inputs, x = [], items
+        for weight, bias in layers:
+            inputs.append(x.relu_() if inputs else x)
+            x = torch.baddbmm(bias, inputs[-1], weight)
+        g = x.softmax(dim=2)
+        f = g @ transition
+        slope = torch.where(f > TINY, target / f, 0.0) @ transition.T
+        slope = g * (slope - (g * slope).sum(2, keepdim=True)).mul_(-1 / items.shape[1])
+        for (weight, bias), x in zip(reversed(layers), reversed(inputs)):
+            weight.grad, bias.grad = x.mT @ slope, slope.sum(1, keepdim=True)
+            if x is not items:
+                slope = torch.ops.aten.threshold_backward(slope @ weight.mT, x, 0)
 
     def network(self, index: int) -> nn.Module:
         module = copy.deepcopy(self._template[0])

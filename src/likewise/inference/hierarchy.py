@@ -78,32 +78,38 @@ class Tree:
     def marginals(self, field: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
         """(R, M, C) posterior of the leaves, (R,) log Z, under log-likelihoods (R, M, C)."""
         runs, size, n_classes = field.shape
-        peak = field.amax(2, keepdim=True)
-        inside = field.new_empty(runs, 2 * size - 1, n_classes)
-        inside[:, :size] = torch.exp(field - peak)
-        log_z = peak.sum((1, 2))
-        told = torch.empty_like(inside)  # what a node tells its parent
+        field = field.permute(1, 2, 0)
+        share = keep.T.unsqueeze(1)
+        # Nodes first and runs last: whole nodes are copied, and runs fill the vector registers.
+        peak = field.amax(1, keepdim=True)
+        inside = field.new_empty(2 * size - 1, n_classes, runs)
+        torch.sub(field, peak, out=inside[:size]).exp_()
+        log_z = peak.sum((0, 1))
         children = [torch.cat([self.left[level], self.right[level]]) for level in self.levels]
-        shares = [keep[:, child, None] for child in children]
-        for level, child, share in zip(self.levels, children, shares):
-            message = _blend(inside[:, child], share)
-            told[:, child] = message
-            half = len(level)
-            both = message[:, :half] * message[:, half:]
-            norm = both.sum(2, keepdim=True).clamp_min(TINY)
-            inside[:, level + size] = both / norm
-            log_z = log_z + torch.log(norm).sum((1, 2))
-        log_z = log_z + torch.log(inside[:, -1].mean(1).clamp_min(TINY))
+        shares = [share.index_select(0, child) for child in children]
+        told = []  # what the nodes of a level tell their parents
+        for level, child, kept in zip(self.levels, children, shares):
+            message = _blend(inside.index_select(0, child), kept)
+            told.append(message.view(2, len(level), n_classes, runs))
+            both = told[-1][0] * told[-1][1]
+            norm = both.sum(1, keepdim=True).clamp_min_(TINY)
+            inside.index_copy_(0, level + size, both.div_(norm))
+            log_z += norm.log_().sum((0, 1))
+        log_z += torch.log(inside[-1].mean(0).clamp_min(TINY))
         above = torch.empty_like(inside)  # what the rest of the tree says of a node
-        above[:, -1] = 1 / n_classes
-        for level, child, share in zip(*map(reversed, (self.levels, children, shares))):
-            sibling = torch.cat([child[len(level) :], child[: len(level)]])
-            rest = above[:, level + size].repeat(1, 2, 1) * told[:, sibling]
-            above[:, child] = _blend(rest / rest.sum(2, keepdim=True).clamp_min(TINY), share)
-        belief = above[:, :size] * inside[:, :size]
-        return belief / belief.sum(2, keepdim=True).clamp_min(TINY), log_z
+        above[-1] = 1 / n_classes
+        for level, child, kept, message in zip(
+            reversed(self.levels), reversed(children), reversed(shares), reversed(told)
+        ):
+            rest = message.flip(0).mul_(above.index_select(0, level + size))  # the sibling's too
+            rest = rest.flatten(0, 1)
+            rest /= rest.sum(1, keepdim=True).clamp_min_(TINY)
+            above.index_copy_(0, child, _blend(rest, kept))
+        belief = above[:size].mul_(inside[:size])
+        belief /= belief.sum(1, keepdim=True).clamp_min_(TINY)
+        return belief.permute(2, 0, 1).contiguous(), log_z
 
 
 def _blend(p: Tensor, keep: Tensor) -> Tensor:
-    """(R, n, C): the class p (R, n, C) kept with ``keep`` (R, n, 1), else any."""
-    return torch.lerp(p.mean(2, keepdim=True), p, keep)
+    """(n, C, R): the class p (n, C, R) kept with ``keep`` (n, 1, R), else any."""
+    return torch.lerp(p.mean(1, keepdim=True), p, keep)

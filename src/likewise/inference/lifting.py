@@ -19,11 +19,20 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from likewise.inference.graph import Graph
-from likewise.inference.tallies import Tallies, balance, expected, gains, rates_of, without_diagonal
+from likewise.inference.tallies import (
+    Tallies,
+    balance,
+    expected,
+    gains,
+    rates_of,
+    size_slope,
+    without_diagonal,
+)
 
 TEMPERATURES = (4.0, 2.5, 1.6, 1.0)
 SWEEPS = 10  # at each temperature but the last
-SETTLE = 40  # sweeps at temperature 1
+SETTLE = 40  # sweeps at temperature 1, at most
+STILL = 1e-3  # change of a belief over three sweeps below which they have settled
 IMPROVEMENTS = 6
 JOINED = 4  # pairs of classes that are tried
 TINY = 1e-30
@@ -110,23 +119,30 @@ def _mean_field(
     not swap for ever.
     """
     runs, size, n_classes = begun.shape
-    q = begun.clone()
     rates = (
-        rates_of(tallies, q) if len(temperatures) == 1 else _clear_rates(tallies, runs, n_classes)
+        rates_of(tallies, begun)
+        if len(temperatures) == 1
+        else _clear_rates(tallies, runs, n_classes)
     )
-    off_same, off_different = (without_diagonal(t) for t in (tallies.same, tallies.different))
+    halves = slice(0, None, 2), slice(1, None, 2)
+    off = [without_diagonal(table) for table in (tallies.same, tallies.different)]
+    parts = [torch.cat([table[half] for table in off]) for half in halves]
+    # Runs last: they are many and short rows are slow.
+    q = begun.permute(1, 2, 0).contiguous()  # (M, C, R)
     for temperature in temperatures:
+        before = q.clone()
         for sweep in range(settle if temperature == 1 else SWEEPS):
             log_same, log_different = gains(rates)
-            for part in (slice(0, None, 2), slice(1, None, 2)):
-                flat = q.permute(1, 0, 2).reshape(size, runs * n_classes)
-                met = (off_same[part] @ flat).view(-1, runs, n_classes)
-                parted = (off_different[part] @ flat).view(-1, runs, n_classes)
-                field = log_same[:, None] * met + log_different[:, None] * parted
-                field = field + balance(tallies, q)[1][:, part].permute(1, 0, 2)
-                q[:, part] = torch.softmax(field / temperature, dim=2).permute(1, 0, 2)
+            for half, part in zip(halves, parts):
+                met, parted = (part @ q.view(size, -1)).view(2, -1, n_classes, runs)
+                field = met.mul_(log_same).addcmul_(parted, log_different)
+                field += tallies.share[half, None, None] * size_slope(tallies, q)
+                q[half] = torch.softmax(field.div_(temperature), dim=1)
             if temperature == 1 and sweep % 3 == 2:
-                rates = rates_of(tallies, q)
+                if float((q - before).abs().max()) < STILL:
+                    break
+                before, rates = q.clone(), rates_of(tallies, q.permute(2, 0, 1))
+    q = q.permute(2, 0, 1).contiguous()
     return q, rates_of(tallies, q)
 
 

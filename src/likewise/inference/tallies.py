@@ -64,7 +64,8 @@ def expected(tallies: Tallies, q: Tensor) -> tuple[Tensor, Tensor]:
     for table in (tallies.same, tallies.different):
         off = without_diagonal(table)
         inside, total = table.diagonal().sum(), off.sum() / 2
-        equal = torch.einsum("rmc,mn,rnc->r", q, off, q) / 2
+        met = (off @ q.transpose(0, 1).reshape(len(off), -1)).view(len(off), len(q), -1)
+        equal = (met.transpose(0, 1) * q).sum((1, 2)) / 2
         found.append(torch.stack([equal + inside, total - equal], dim=1))
     return found[0], found[1]
 
@@ -83,7 +84,13 @@ def balance(tallies: Tallies, q: Tensor) -> tuple[Tensor, Tensor]:
     """(R,) BALANCE · sum_c log(C π_c), a Dirichlet prior of the classes' shares π of the items, and
     its slope (R, M, C) in q. Without it, a class that nobody belongs to costs next to nothing.
     """
-    n_classes = q.shape[2]
-    pi = (torch.einsum("rmc,m->rc", q, tallies.share) + 0.1 / n_classes) / 1.1
-    value = BALANCE * torch.log(n_classes * pi).sum(1)
-    return value, BALANCE * tallies.share[:, None] / pi[:, None]
+    slope = size_slope(tallies, q.permute(1, 2, 0)).T  # (R, C)
+    value = BALANCE * torch.log(q.shape[2] * BALANCE / slope).sum(1)
+    return value, tallies.share[:, None] * slope[:, None]
+
+
+def size_slope(tallies: Tallies, q: Tensor) -> Tensor:
+    """(C, R) BALANCE / π of beliefs (M, C, R): what an item more in a class brings."""
+    size, n_classes, runs = q.shape
+    pi = (tallies.share @ q.reshape(size, -1)).view(n_classes, runs)
+    return BALANCE * 1.1 / (pi + 0.1 / n_classes)

@@ -31,7 +31,7 @@ from likewise.inference.ranking import HELD_OUT, answer_scores, jackknife_error
 from likewise.methods.problem import Problem
 from likewise.noise.channels import Channel, ExactChannel, RateChannel
 
-TRIAL_ROUNDS = 3  # of EM, to be compared
+TRIAL_ROUNDS = 2  # of EM, to be compared
 CLEARLY = 2.0  # standard errors by which lifting must beat the share of "same"
 FEWEST_UNSEEN = 30  # judgements, to compare by
 
@@ -97,10 +97,7 @@ def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
         error = jackknife_error(further, unseen, joint.generator)
         told += f", EM by {gain + float(further.mean()):.3f}"
         if float(further.mean()) > error:
-            whole = replace(joint, options=replace(joint.options, rounds=Options().rounds))
-            return _by_em(
-                _em(whole, graph, lifted_start(graph, forest, joint.n_classes, seed)), told
-            )
+            return _by_em(_go_on(joint, state), told)
     return _lifted(lifted_start(graph, forest, joint.n_classes, seed), told)
 
 
@@ -110,6 +107,21 @@ def _em(joint: JointProblem, graph: Graph, begin: Begin) -> State:
     channel: Channel = ExactChannel() if consistent else RateChannel(begin.a, begin.b)
     start = first_targets(begin.belief)
     return run_em(graph, joint.network_head(), channel, start, joint.options, joint.generator)
+
+
+def _go_on(joint: JointProblem, state: State) -> State:
+    """EM with all judgements, from what it has found with most of them: near its end, so that
+    one round without a gain is enough."""
+    options = replace(joint.options, rounds=Options().rounds, patience=1)
+    return run_em(
+        joint.graph,
+        joint.network_head(),
+        state.channel,
+        first_targets(state.targets.perceived),
+        options,
+        joint.generator,
+        state.transition,
+    )
 
 
 def _lifted(begin: Begin, told: str) -> Lifting:
