@@ -597,3 +597,22 @@ def test_plain_answers_take_a_short_way_to_the_same_place():
         cost.backward()
         other.backward()
         assert torch.allclose(short.grad, long.grad, rtol=1e-5)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("gap", [1.0, 9.0])
+def test_one_minus_s_is_taken_as_it_is_only_where_rounding_does_not_show(monkeypatch, gap, soft):
+    """By the short way and the long one, the numbers of double precision."""
+    logits = gap * torch.randn(70, 4, generator=torch.Generator().manual_seed(0))
+    same = (torch.rand(70, 70, generator=torch.Generator().manual_seed(1)) < 0.4).double()
+    same = 0.1 + 0.8 * same if soft else same
+    found = []
+    for dtype, near in ((torch.float64, 2.0), (torch.float32, 2.0), (torch.float32, lf._NEAR)):
+        monkeypatch.setattr(lf, "_NEAR", near)  # 1 - s is never above 2: the long way
+        leaf = logits.to(dtype, copy=True).requires_grad_()
+        loss = lf.mcl_loss(leaf.softmax(dim=1), same.to(dtype))
+        loss.backward()
+        found.append((loss.detach().double(), leaf.grad.double()))
+    for loss, gradient in found[1:]:
+        torch.testing.assert_close(loss, found[0][0], rtol=1e-5, atol=0)
+        torch.testing.assert_close(gradient, found[0][1], rtol=1e-3, atol=1e-7)

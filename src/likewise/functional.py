@@ -22,6 +22,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 # Below these, log stops: an answer of probability 0 costs -log(floor), large but finite. As low as
 # the inverse stays finite, so that the gradient of a badly wrong pair survives.
 _FLOOR = {torch.float32: 1e-30, torch.float64: 1e-200}
+_NEAR = 0.01  # below it, 1 - s is not taken as a difference: rounding would show
 _ROWS = {"cpu": 64, "cuda": 4096}  # of (n, n) handled at once: a CPU has them in its cache
 _HALF_LIMIT = torch.finfo(torch.float16).max / 4
 
@@ -55,10 +56,8 @@ def mcl_loss_pairs(
     """`mcl_loss` over explicit pairs."""
     with torch.autocast(p_left.device.type, enabled=False):
         left, right = _full(p_left), _full(p_right)
-        similarity = (left * right).sum(dim=1)
-        return similarity_cross_entropy(
-            similarity, same, weight, difference=(left * unequal(right)).sum(dim=1)
-        )
+        similarity, difference = (left * right).sum(dim=1), (left * unequal(right)).sum(dim=1)
+        return similarity_cross_entropy(similarity, same, weight, difference)
 
 
 def mns_loss(
@@ -82,8 +81,7 @@ def mns_loss_pairs(
 ) -> Tensor:
     """`mns_loss` over explicit pairs."""
     with torch.autocast(p_left.device.type, enabled=False):
-        left = perceived(_full(p_left), transition)
-        right = perceived(_full(p_right), transition)
+        left, right = (perceived(_full(p), transition) for p in (p_left, p_right))
         return mcl_loss_pairs(left, right, same, weight)
 
 
@@ -134,14 +132,13 @@ def similarity_cross_entropy(
     ``difference`` is 1 - similarity, where that is known better than to the rounding of the latter.
     """
     similarity = _full(similarity)
-    floor = _FLOOR[similarity.dtype]
     if difference is None:
         difference = (1 - similarity).clamp_min(torch.finfo(similarity.dtype).eps)
     if same.dtype == torch.bool:
         return answer_cost(torch.where(same, similarity, difference), weight)
     answer = same.to(similarity.dtype)
-    log_same, log_different = similarity.clamp_min(floor).log(), difference.clamp_min(floor).log()
-    return _weighted_mean(-(answer * log_same + (1 - answer) * log_different), weight)
+    costs = answer * _safe_log(similarity) + (1 - answer) * _safe_log(difference)
+    return _weighted_mean(-costs, weight)
 
 
 def answer_cost(probability: Tensor, weight: Tensor | None = None) -> Tensor:
@@ -150,7 +147,7 @@ def answer_cost(probability: Tensor, weight: Tensor | None = None) -> Tensor:
     if weight is None and probability.numel():
         cost: Tensor = _MeanCost.apply(probability)  # type: ignore[no-untyped-call]
         return cost
-    return _weighted_mean(-probability.clamp_min(_FLOOR[probability.dtype]).log(), weight)
+    return _weighted_mean(-_safe_log(probability), weight)
 
 
 class _MeanCost(torch.autograd.Function):
@@ -158,48 +155,60 @@ class _MeanCost(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: FunctionCtx, probability: Tensor) -> Tensor:
-        floored = probability.clamp_min(_FLOOR[probability.dtype])
-        ctx.save_for_backward(probability, floored)
-        return -floored.log().mean()
+        cost, slope = _cost_and_slope(probability)
+        ctx.save_for_backward(slope)
+        return cost.mean()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
-        probability, floored = ctx.saved_tensors  # type: ignore[attr-defined]
-        above = (probability == floored).to(floored.dtype)  # constant below the floor
-        slope: Tensor = above.div_(floored).mul_(-gradient / floored.numel())
-        return slope
+        (slope,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return slope * (gradient / slope.numel())
 
 
 class _AllPairs(torch.autograd.Function):
     """Cross-entropy of answers (n, n) about all pairs of p (n, C), and its gradient, in one pass.
 
-    Some rows of the (n, n) pairs at a time: nothing of that size is kept for the way back.
+    Some rows of the (n, n) pairs at a time: nothing of that size is kept for the way back. Where
+    none of them is a "different" near s = 1, 1 - s is taken as it is: half of the products. A
+    device that should not wait for its host, and a compiler, take the long way always.
     """
 
     @staticmethod
     def forward(
         ctx: FunctionCtx, p: Tensor, same: Tensor, weight: Tensor | None, self_pairs: bool
     ) -> Tensor:
-        n = len(p)
-        table = torch.cat([p, unequal(p)])  # (2n, C): being the same, being different
+        others, sums = unequal(p), p.sum(dim=1)
         total, mass = p.new_zeros(()), p.new_zeros(())
-        by_rows, by_table = torch.empty_like(p), torch.zeros_like(table)
+        by_rows, by_columns, by_others = torch.zeros(3, *p.shape, dtype=p.dtype, device=p.device)
+        may_choose = p.device.type == "cpu" and not torch.compiler.is_compiling()
         step = _ROWS.get(p.device.type, 1024)
-        for start in range(0, n, step):
+        for start in range(0, len(p), step):
             part = slice(start, start + step)
-            predicted = p[part] @ table.T  # (b, 2n): what s and 1 - s are
-            counts = _counts(weight, part, predicted, self_pairs)
-            cost, slope = _costs(predicted, same[part], counts)
+            rows, answer = p[part], same[part].to(p.dtype)
+            s, hard, short = rows @ p.T, same.dtype == torch.bool, False
+            if may_choose:
+                hard = hard or torch.equal(answer * answer, answer)
+                difference = torch.addr(s, sums[part], sums, beta=-1)
+                asked = difference + answer if hard else difference
+                short = float(asked.min()) > _NEAR
+            if not short:
+                difference = rows @ others.T
+            counts = _counts(weight, part, s, self_pairs)
+            cost, by_s, by_difference = _costs(s, difference, answer, hard, counts)
             total += cost.sum()
             mass += counts.sum() if isinstance(counts, Tensor) else cost.numel()
-            if not ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
-                continue
-            torch.mm(slope, table, out=by_rows[part])
-            by_table.addmm_(slope.T, p[part])
+            if short:  # d difference / d p_i = sums_j - p_j
+                by_s -= by_difference
+                by_rows[part] += (by_difference @ sums)[:, None]
+                by_columns += (sums[part] @ by_difference)[:, None]
+            else:
+                by_rows[part].addmm_(by_difference, others)
+                by_others.addmm_(by_difference.T, rows)
+            by_rows[part].addmm_(by_s, p)
+            by_columns.addmm_(by_s.T, rows)
         mass = mass.clamp_min(torch.finfo(p.dtype).tiny)
-        gradient = by_rows + by_table[:n] + unequal(by_table[n:])
-        ctx.save_for_backward(gradient / mass)
+        ctx.save_for_backward((by_rows + by_columns + unequal(by_others)) / mass)
         return total / mass
 
     @staticmethod
@@ -209,47 +218,43 @@ class _AllPairs(torch.autograd.Function):
         return gradient * by_p, None, None, None
 
 
-def _counts(
-    weight: Tensor | None, part: slice, predicted: Tensor, self_pairs: bool
-) -> Tensor | None:
+def _counts(weight: Tensor | None, part: slice, s: Tensor, self_pairs: bool) -> Tensor | None:
     """(b, n) how much the pairs of some rows count; None where all count alike."""
     if weight is None and self_pairs:
         return None
-    ones = predicted.new_ones(len(predicted), predicted.shape[1] // 2)
-    counts = ones if weight is None else weight[part].to(predicted.dtype)
-    if self_pairs:
-        return counts
-    rows = torch.arange(len(predicted), device=predicted.device)
-    return counts.clone().index_put_((rows, rows + part.start), predicted.new_zeros(()))
+    counts = torch.ones_like(s) if weight is None else weight[part].to(s.dtype, copy=True)
+    if not self_pairs:
+        counts.diagonal(part.start).zero_()
+    return counts
 
 
-def _costs(predicted: Tensor, same: Tensor, counts: Tensor | None) -> tuple[Tensor, Tensor]:
-    """(b, n) costs of pairs, and their slopes (b, 2n) by ``predicted`` (b, 2n), written over it."""
-    n, floor = predicted.shape[1] // 2, _FLOOR[predicted.dtype]
-    likely_same, likely_different = predicted[:, :n], predicted[:, n:]
-    answer = same.to(predicted.dtype)
-    if same.dtype == torch.bool:
-        # Products choose exactly here, and sooner than where(): one of the two is zero.
-        given = likely_same.mul_(answer) + likely_different.mul_(1 - answer)
-        floored = given.clamp_min(floor)
-        cost = floored.log().neg_()
-        slope = given.ge(floor).to(given.dtype).div_(floored).neg_()  # constant below the floor
-        torch.mul(slope, answer, out=likely_same)
-        torch.sub(slope, likely_same, out=likely_different)
+def _costs(
+    s: Tensor, difference: Tensor, answer: Tensor, hard: bool, counts: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(b, n) costs of pairs, and their slopes by s and by 1 - s; ``hard`` answers are 0 or 1."""
+    if hard:
+        cost, slope = _cost_and_slope(torch.lerp(difference, s, answer))
+        by_s = slope * answer
+        by_difference = slope.sub_(by_s)
     else:
-        floored = predicted.clamp_min(floor)
-        logs = floored.log()
-        cost = torch.addcmul(logs[:, n:], answer, logs[:, :n] - logs[:, n:]).neg_()
-        predicted = predicted.ge(floor).to(predicted.dtype).div_(floored).neg_()
-        predicted[:, :n].mul_(answer)
-        predicted[:, n:].mul_(1 - answer)
+        (log_s, by_s), (log_d, by_difference) = _cost_and_slope(s), _cost_and_slope(difference)
+        cost = torch.lerp(log_d, log_s, answer)
+        by_s, by_difference = by_s * answer, by_difference * (1 - answer)
     if counts is None:
-        return cost, predicted
+        return cost, by_s, by_difference
     # where(), not a product: "no answer" must cost nothing even where its cost is not finite.
     answered = counts > 0
-    for half in (predicted[:, :n], predicted[:, n:]):
-        half.mul_(counts).masked_fill_(~answered, 0.0)
-    return torch.where(answered, cost * counts, 0.0), predicted
+    for slope in (by_s, by_difference):
+        slope.mul_(counts).masked_fill_(~answered, 0.0)
+    return torch.where(answered, cost * counts, 0.0), by_s, by_difference
+
+
+def _cost_and_slope(probability: Tensor) -> tuple[Tensor, Tensor]:
+    """-log of it, and the slope of that, which is nothing below the floor."""
+    floor = _FLOOR[probability.dtype]
+    floored = probability.clamp_min(floor)
+    slope = torch.ops.aten.threshold_backward(floored.reciprocal().neg_(), probability, floor)
+    return floored.log_().neg_(), slope
 
 
 def balance_entropy(p: Tensor) -> Tensor:
@@ -291,9 +296,5 @@ def _full(p: Tensor) -> Tensor:
     if p.dtype == torch.float16 and full.requires_grad:
         # The derivative 1/s of a badly wrong pair is past what float16 holds; infinite, it would
         # come out of the softmax behind it as NaN.
-        full.register_hook(_within_half)  # type: ignore[no-untyped-call]
+        full.register_hook(lambda slope: slope.clamp(-_HALF_LIMIT, _HALF_LIMIT))  # type: ignore[no-untyped-call]
     return full
-
-
-def _within_half(gradient: Tensor) -> Tensor:
-    return gradient.clamp(-_HALF_LIMIT, _HALF_LIMIT)

@@ -20,7 +20,6 @@ from likewise.training.ema import ema_update_
 from likewise.training.optimizers import make_optimizer
 from likewise.training.replay_cache import ReplayCache
 
-
 # Nats an item by which held-out items must be explained better, to go on training: averaged
 # weights creep upwards for ever.
 WORTH = 0.01
