@@ -13,10 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 from sklearn.cluster import KMeans
 
 from likewise.noise.channels import RateChannel
 from likewise.pairs import Pairs
+from likewise.pairs.edges import chunks
+from likewise.pairs.shards import Exchange, exchange_of, own_items, total_of
 from likewise.pairs.spectrum import leading_vectors
 
 PER_ITEM = 300  # judgements an item; more of them say nothing new about z
@@ -44,21 +47,35 @@ class GraphBeliefs:
 
 
 def thinned(pairs: Pairs, rng: np.random.Generator, per_item: int = PER_ITEM) -> Pairs:
-    """At most about ``per_item`` judgements an item, drawn at random."""
-    share = per_item * pairs.n_items / (2 * max(len(pairs), 1))
+    """At most about ``per_item`` judgements an item, drawn at random.
+
+    A pair is kept or not by a hash of its two items, wherever it stands: so processes that have
+    the judgements between them keep the same ones.
+    """
+    share = per_item * pairs.n_items / (2 * max(total_of(pairs), 1))
     if pairs.is_complete or share >= 1:
         return pairs
-    # Drawn with repetition and cleaned: a permutation of 200 million takes a gigabyte and a half.
-    # So many draws leave that share: each judgement is missed with probability 1 - share.
-    count = int(-np.log1p(-min(share, 0.95)) * len(pairs))
-    drawn = np.unique(rng.integers(0, len(pairs), count, dtype=np.int64))
-    return pairs.select(drawn)
+    seed = rng.integers(2**63, dtype=np.uint64)
+    keep = np.empty(len(pairs), bool)
+    for part in chunks(len(pairs)):
+        code = pairs.left[part].astype(np.uint64) << np.uint64(32)
+        keep[part] = _mixed((code | pairs.right[part].astype(np.uint64)) ^ seed) < share * 2.0**64
+    return pairs.select(keep)
+
+
+def _mixed(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash that looks random: the finaliser of SplitMix64 (Steele et al., OOPSLA 2014)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        code = (code ^ (code >> np.uint64(shift))) * np.uint64(factor)
+    return code ^ (code >> np.uint64(31))
 
 
 def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | None:
     """Beliefs from the judgements alone; None where items are too few, or answers all one.
 
-    ``pairs`` are listed, by people who need not be told apart.
+    ``pairs`` are listed, by people who need not be told apart. Of a `PairShard`, every process
+    computes the fields of its own items, and beliefs are exchanged a sweep: the numbers are those
+    of one process.
     """
     if pairs.n_items < 3 * n_classes or n_classes < 2:
         return None
@@ -75,24 +92,52 @@ def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | Non
 
 @dataclass(frozen=True)
 class _Answers:
-    """Judgements as two symmetric sparse matrices: how much was asked, how much said "same"."""
+    """Judgements of a process's own items, by item: how much was asked, how much said "same".
+
+    Sums over all items are taken item by item and then in the order of the items: the same numbers,
+    to the last digit, however many processes there are.
+    """
 
     asked: sparse.csr_array
+    """(own items, N)."""
     same: sparse.csr_array
+    """(own items, N)."""
+    own: slice
+    """The process's items."""
+    exchange: Exchange
+    """The others."""
 
     @classmethod
     def of(cls, pairs: Pairs) -> _Answers:
-        weight = np.ones(len(pairs), np.float32) if pairs.weight is None else pairs.weight
-        weight = weight / max(float(weight[weight > 0].mean()), 1e-12)  # in what unit, nobody knows
-        shape = (pairs.n_items, pairs.n_items)
-        ends = (pairs.left, pairs.right)
-        asked = sparse.coo_array((weight, ends), shape=shape).tocsr()
-        same = sparse.coo_array((weight * pairs.same, ends), shape=shape).tocsr()
-        return cls(asked + asked.T, same + same.T)
+        exchange = exchange_of(pairs)
+        own = own_items(pairs.n_items, exchange)
+        shape = (own.stop - own.start, pairs.n_items)
+        ours, theirs = (
+            np.flatnonzero((end >= own.start) & (end < own.stop)) for end in (pairs.left, pairs.right)
+        )
+        row = np.concatenate([pairs.left[ours], pairs.right[theirs]]) - own.start
+        column = np.concatenate([pairs.right[ours], pairs.left[theirs]])
+        kept = np.concatenate([ours, theirs])
+        weight = np.ones(len(kept), np.float32)
+        if pairs.weight is not None:
+            known = pairs.weight[pairs.weight > 0]
+            ends = exchange.gather_rows(np.array([[known.sum(dtype=np.float64), len(known)]]))
+            unit = ends[:, 0].sum() / max(ends[:, 1].sum(), 1)  # in what unit, nobody knows
+            weight = (pairs.weight[kept] / max(float(unit), 1e-12)).astype(np.float32)
+        asked = sparse.coo_array((weight, (row, column)), shape=shape).tocsr()
+        said = weight * pairs.same[kept]
+        same = sparse.coo_array((said, (row, column)), shape=shape).tocsr()
+        return cls(asked, same, own, exchange)
 
-    @property
-    def share_same(self) -> float:
-        return float(self.same.sum() / max(self.asked.sum(), 1e-12))
+    def sums(self, *own: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Of each array (own items, ...), over all items and what else it has."""
+        rows = [part.reshape(len(part), -1).sum(axis=1, dtype=np.float64) for part in own]
+        return np.asarray(self.exchange.gather_rows(np.stack(rows, axis=1)).sum(axis=0))
+
+    def totals(self) -> NDArray[np.float64]:
+        """How much was asked, how much said "same": over all ordered pairs."""
+        ones = np.ones(self.asked.shape[1], np.float64)
+        return self.sums(self.asked @ ones, self.same @ ones)
 
 
 def _embedding(answers: _Answers, n_classes: int) -> FloatMatrix | None:
@@ -101,14 +146,19 @@ def _embedding(answers: _Answers, n_classes: int) -> FloatMatrix | None:
     Whether they show any classes is told by what becomes of them: under two rates that are refitted
     as it goes, mean field falls back to flat beliefs where there is nothing to see.
     """
-    share = answers.share_same
-    if not 0 < share < 1:
+    asked, same = answers.totals()
+    if not 0 < same < asked:
         return None
-    n_items = answers.asked.shape[0]
-    centred = (answers.same - share * answers.asked).astype(np.float32)
+    n_items = answers.asked.shape[1]
+    centred = (answers.same - (same / asked) * answers.asked).astype(np.float32)
+
+    def product(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        return answers.exchange.gather_rows(centred @ vector.ravel())
+
+    matrix = LinearOperator((n_items, n_items), matvec=product, dtype=np.float32)
     # Lanczos from a fixed vector: it must not depend on anybody's random state.
     start = np.random.default_rng(0).normal(size=n_items).astype(np.float32)
-    values, vectors = leading_vectors(centred, n_classes - 1, start, tol=1e-2)
+    values, vectors = leading_vectors(matrix, n_classes - 1, start, tol=1e-2)
     return np.asarray(vectors * np.maximum(values, 0), np.float32)
 
 
@@ -119,18 +169,20 @@ def _cluster(embedding: FloatMatrix, n_classes: int, seed: int) -> NDArray[np.in
 def _settle(answers: _Answers, labels: NDArray[np.integer], n_classes: int) -> GraphBeliefs:
     """Mean field under two rates, refitted as it goes, from a hard guess of the classes."""
     belief = np.eye(n_classes, dtype=np.float32)[labels]
-    asked_all, same_all = answers.asked.sum() / 2, answers.same.sum() / 2
+    asked_all, same_all = answers.totals() / 2
     for _ in range(SWEEPS):
-        same, asked = answers.same @ belief, answers.asked @ belief  # (N, C)
-        equal_same, equal = (belief * same).sum() / 2, (belief * asked).sum() / 2
+        same, asked = answers.same @ belief, answers.asked @ belief  # (own items, C)
+        mine = belief[answers.own]
+        equal_same, equal = answers.sums(mine * same, mine * asked) / 2
         a = (equal_same + 1) / (equal + 2)
         b = (same_all - equal_same + 1) / (asked_all - equal + 2)
         # log P(answers | z = k) up to a constant of the item.
-        yes, no = np.log(a / b), np.log((1 - a) / (1 - b))
+        yes, no = np.float32(np.log(a / b)), np.float32(np.log((1 - a) / (1 - b)))
         field = yes * same + no * (asked - same)
         field -= field.max(axis=1, keepdims=True)
         renewed = np.exp(field)
         renewed /= renewed.sum(axis=1, keepdims=True)
+        renewed = answers.exchange.gather_rows(renewed)
         moved = float(np.abs(renewed - belief).mean())
         belief = renewed
         if moved < 1e-5:

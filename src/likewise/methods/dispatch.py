@@ -15,6 +15,7 @@ from likewise.methods.problem import LARGEST_COPY, Problem
 from likewise.methods.registry import method_called
 from likewise.methods.result import FitResult
 from likewise.pairs import Pairs
+from likewise.pairs.shards import exchange_of, whole
 from likewise.training.checkpoints import Checkpoints, digest_of
 from likewise.training.progress import Report
 from likewise.training.scheduler import run_program
@@ -35,7 +36,7 @@ def number_of_classes(
     if n_classes == "auto":
         from likewise.inference.n_classes import count_classes
 
-        count, evidence = count_classes(pairs, items=items)
+        count, evidence = count_classes(whole(pairs), items=items)
         return count, evidence
     if isinstance(n_classes, str) or int(n_classes) != n_classes:
         raise InputError(f"n_classes must be a whole number or 'auto', not {n_classes!r}.")
@@ -64,6 +65,8 @@ def fit(
         asked = {"method": method, **options.identity()}
         checkpoints = checkpoints.bound(checkpoints.identity | identity(problem) | asked)
         options = replace(options, checkpoints=checkpoints)
+    if "noise" not in chosen.honours:  # a pairwise loss draws its batches from all judgements
+        problem = replace(problem, pairs=whole(problem.pairs))
     fitted = run_program(chosen.start(problem, options), progress, checkpoints)
     return replace(fitted, choice=fitted.choice or f"{fitted.method}: as asked")
 
@@ -78,12 +81,20 @@ def identity(problem: Problem) -> dict[str, object]:
         "likewise": __version__,  # another version may train otherwise, and so may another torch
         "torch": torch.__version__,
         "items' digest": _digest_of_items(problem.items),
-        "judgements' digest": digest_of(*columns),
+        "judgements' digest": _digest_of_all(pairs, digest_of(*columns)),
         "n_classes": problem.n_classes,
         "network": problem.network_name or type(problem.network).__name__,
         "held_out": problem.held_out,
         "seed": problem.seed,
     }
+
+
+def _digest_of_all(pairs: Pairs, own: str) -> str:
+    """Of the judgements of all processes that have them between them: all ask for one checkpoint."""
+    exchange = exchange_of(pairs)
+    if exchange.world == 1:
+        return own
+    return digest_of(exchange.gather_rows(np.frombuffer(own.encode(), np.uint8)[None]))
 
 
 def _digest_of_items(items: NDArray[np.generic]) -> str:

@@ -22,6 +22,7 @@ from likewise.methods.lifted_evidence import lift_judgements
 from likewise.methods.problem import Problem, is_exact
 from likewise.noise.channels import Channel
 from likewise.noise.estimation import one_hot_evidence
+from likewise.pairs.shards import PairShard, whole
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.replay_cache import ReplayCache
 
@@ -65,8 +66,8 @@ def find_evidence(
     if exact and noise in ("auto", "class"):
         ids = torch.from_numpy(problem.components).long()
         return Evidence(one_hot_evidence(ids, problem.n_classes, torch.float32), why)
-    rng = np.random.default_rng([problem.seed, 3])
-    problem = replace(problem, pairs=thinned(problem.pairs, rng))
+    whole_problem = problem
+    problem = _thinned(problem)
     if noise in PLAIN and not _needs_people_or_features(problem):
         found = graph_beliefs(problem.pairs.explicit(), problem.n_classes, problem.seed)
         if found is not None and found.decided >= DECIDED:
@@ -76,6 +77,7 @@ def find_evidence(
                 f"P(same | same) {a:.3f} and P(same | different) {b:.3f}"
             )
             return Evidence(torch.from_numpy(found.evidence), told, channel=found.channel)
+        problem = _in_one_place(whole_problem, problem)
         if (lifted := lift_judgements(problem, transition)) is not None:
             return Evidence(
                 rows=lifted.rows,
@@ -84,7 +86,20 @@ def find_evidence(
                 channel=lifted.channel,
                 transition=lifted.transition,
             )
+    problem = _in_one_place(whole_problem, problem)
     return _by_em(problem, transition, noise, why, checkpoints)
+
+
+def _thinned(problem: Problem) -> Problem:
+    rng = np.random.default_rng([problem.seed, 3])
+    return replace(problem, pairs=thinned(problem.pairs, rng))
+
+
+def _in_one_place(given: Problem, thin: Problem) -> Problem:
+    """The ``thin`` problem with all of its judgements: lifting and EM are not shared out."""
+    if not isinstance(given.pairs, PairShard):
+        return thin
+    return _thinned(replace(given, pairs=whole(given.pairs)))
 
 
 def _needs_people_or_features(problem: Problem) -> bool:

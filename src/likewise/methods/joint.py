@@ -31,6 +31,7 @@ from likewise.methods.result import FitResult, FloatMatrix, MethodProgram
 from likewise.methods.students import generations
 from likewise.methods.teachers import calibrated, cross_fit, network_run
 from likewise.methods.warnings import doubts_about_given
+from likewise.pairs.shards import total_of
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.objectives.forward_corrected import ForwardCorrected
 from likewise.training.recipe import Recipe
@@ -141,7 +142,7 @@ def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
         transition=found.transition,
         history=[],
         best_epoch=int(np.argmax(evidence)),
-        score=-max(evidence) / len(problem.pairs),
+        score=-max(evidence) / total_of(problem.pairs),
         posterior=found.posterior,
     )
 

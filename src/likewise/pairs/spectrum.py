@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, eigsh
 
 from likewise.pairs.columns import BoolArray, IndexArray
 
@@ -44,25 +44,29 @@ def spectral_embedding(
 
 
 def leading_vectors(
-    matrix: sparse.csr_array, n_vectors: int, start: NDArray[np.floating], tol: float = 0.0
+    matrix: sparse.csr_array | LinearOperator,
+    n_vectors: int,
+    start: NDArray[np.floating],
+    tol: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """The largest eigenvalues (n,) of a symmetric matrix (N, N), rising, and vectors (N, n).
 
     By Lanczos from ``start`` (N,), where that can be: few items are done densely; of a matrix of
     zeros, which has no direction, and beyond the N-th, values and vectors are zero.
     """
-    n_items = matrix.shape[0]
+    operator = aslinearoperator(matrix)
+    n_items = operator.shape[0]
     values, vectors = np.zeros(n_vectors), np.zeros((n_items, n_vectors))
     found = min(n_vectors, n_items)
-    if not np.abs(matrix.data).max(initial=0) > TINY:
+    if not np.abs(operator @ start).max(initial=0) > TINY:
         return values, vectors
     if n_items <= FEW_ITEMS or found >= n_items - 1:
-        all_values, all_vectors = eigh(matrix.toarray())
+        all_values, all_vectors = eigh(operator @ np.eye(n_items, dtype=operator.dtype))
         values[n_vectors - found :] = all_values[n_items - found :]
         vectors[:, n_vectors - found :] = all_vectors[:, n_items - found :]
         return values, vectors
     try:
-        return eigsh(matrix, k=n_vectors, which="LA", v0=start, tol=tol)  # type: ignore[no-any-return]
+        return eigsh(operator, k=n_vectors, which="LA", v0=start, tol=tol)  # type: ignore[no-any-return]
     except ArpackNoConvergence as partly:
         if done := len(partly.eigenvalues):
             values[n_vectors - done :] = partly.eigenvalues

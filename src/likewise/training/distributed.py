@@ -13,13 +13,17 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, distributed
 
 from likewise.errors import TrainingError
 
 TIMEOUT = timedelta(minutes=10)
+Rows = TypeVar("Rows", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,20 @@ class ProcessGroup:
         parts[self.rank] = local
         return torch.cat(parts)
 
+    def gather_rows(self, local: NDArray[Rows]) -> NDArray[Rows]:
+        """(n, ...) the rows (m, ...) of all ranks in order; m may be another one on each."""
+        rows = torch.from_numpy(np.ascontiguousarray(local)).to(_device())
+        lengths = torch.zeros(self.world, dtype=torch.int64, device=rows.device)
+        lengths[self.rank] = len(rows)
+        with _together():
+            distributed.all_reduce(lengths)
+            padded = rows.new_zeros((int(lengths.max()), *rows.shape[1:]))
+            padded[: len(rows)] = rows
+            parts = [torch.empty_like(padded) for _ in range(self.world)]
+            distributed.all_gather(parts, padded)
+        found = torch.cat([part[:n] for part, n in zip(parts, lengths.tolist())])
+        return np.asarray(found.cpu().numpy())
+
     def sum_gradients(self, parameters: Iterable[Tensor]) -> None:
         """Replace each gradient by its sum over all ranks, in one message."""
         gradients = [p.grad for p in parameters if p.grad is not None]
@@ -64,6 +82,11 @@ class ProcessGroup:
         with _together():
             for tensor in tensors:
                 distributed.broadcast(tensor, src=0)
+
+
+def _device() -> torch.device:
+    """Where the ranks exchange tensors: NCCL knows GPUs only."""
+    return torch.device("cuda" if distributed.get_backend() == "nccl" else "cpu")
 
 
 def current_process_group() -> ProcessGroup | None:

@@ -1,0 +1,222 @@
+"""The judgements of one of several processes that infer together: those of its own items.
+
+Items are dealt in blocks, one a process. A judgement is kept by each process that owns one of its
+two items, so that all judgements of an item are in one place, in the order of the file: sums over
+them are then the very numbers of one process. What is known of all items is gathered block by
+block. No process holds all judgements, nor reads them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.errors import InputError
+from likewise.io.sniffing import file_kind
+from likewise.io.tables import CsvTable, ParquetTable
+from likewise.pairs import edges
+from likewise.pairs.columns import BoolArray, IndexArray
+from likewise.pairs.container import Pairs
+from likewise.pairs.formats import read_pairs
+from likewise.pairs.formats.long import ColumnNames, Items, read_long
+from likewise.pairs.formats.paths import path_errors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rows = TypeVar("Rows", bound=np.generic)
+
+
+class Exchange(Protocol):
+    """Processes that each know something of their own items, and tell the others."""
+
+    @property
+    def rank(self) -> int:
+        """The number of this process, from 0."""
+
+    @property
+    def world(self) -> int:
+        """How many there are."""
+
+    def gather_rows(self, local: NDArray[Rows]) -> NDArray[Rows]:
+        """(n, ...) the rows of all processes, in the order of these."""
+
+
+class Alone:
+    """One process, which knows everything."""
+
+    rank, world = 0, 1
+
+    def gather_rows(self, local: NDArray[Rows]) -> NDArray[Rows]:
+        return local
+
+
+ALONE = Alone()
+
+
+def own_items(n_items: int, exchange: Exchange) -> slice:
+    """The block of items that is this process's."""
+    bounds = [n_items * k // exchange.world for k in (exchange.rank, exchange.rank + 1)]
+    return slice(bounds[0], bounds[1])
+
+
+class PairShard(Pairs):
+    """The judgements of a process's own items, behind `Pairs`; its length is theirs.
+
+    `components` and `is_consistent` are of all judgements; all processes must ask together.
+    """
+
+    exchange: Exchange
+    """The processes, and what they tell each other."""
+    total: int
+    """Judgements that all of them have between them."""
+    read_all: Callable[[], Pairs]
+    """Reads all judgements, for what cannot be done in shards."""
+
+    @classmethod
+    def of(cls, pairs: Pairs, exchange: Exchange, read_all: Callable[[], Pairs]) -> PairShard:
+        """The share of ``pairs``, which hold the judgements of the process's items, if not more."""
+        own = own_items(pairs.n_items, exchange)
+        ours, theirs = _within(pairs.left, own), _within(pairs.right, own)
+        kept = pairs if bool((ours | theirs).all()) else pairs.select(ours | theirs)
+        made = cls.__new__(cls)
+        made._set(dict(vars(kept)))
+        made._set({"exchange": exchange, "read_all": read_all})
+        made._set({"total": summed(exchange, np.count_nonzero(ours))})
+        return made
+
+    def select(self, mask: ArrayLike) -> Pairs:
+        return PairShard.of(super().select(mask), self.exchange, self.read_all)
+
+    def components(self) -> NDArray[np.int32]:
+        local = self.graph.component
+        # A node for each item and one for each component that a process has found.
+        found = self.exchange.gather_rows(local[None].astype(np.int64))
+        world, n_items = found.shape
+        nodes = found + n_items * np.arange(1, world + 1)[:, None]
+        item = np.tile(np.arange(n_items), world)
+        joined = edges.components(item, nodes.ravel(), n_items * (world + 1))[:n_items]
+        return np.unique(joined, return_inverse=True)[1].astype(np.int32)
+
+    def is_consistent(self) -> bool:
+        graph, own = self.graph, own_items(self.n_items, self.exchange)
+        apart = ~graph.same & _within(graph.left, own)
+        inside = edges.count_inside(self.components(), graph.left, graph.right, apart)
+        return summed(self.exchange, inside) == 0
+
+
+def exchange_of(pairs: Pairs) -> Exchange:
+    """The processes that have these judgements between them."""
+    return pairs.exchange if isinstance(pairs, PairShard) else ALONE
+
+
+def total_of(pairs: Pairs) -> int:
+    """How many judgements there are, those of other processes counted too, each once."""
+    return pairs.total if isinstance(pairs, PairShard) else len(pairs)
+
+
+def whole(pairs: Pairs) -> Pairs:
+    """All judgements, in one place: read again where they were shared out."""
+    return pairs.read_all() if isinstance(pairs, PairShard) else pairs
+
+
+def summed(exchange: Exchange, count: int) -> int:
+    """A number that every process has counted, added up."""
+    return int(exchange.gather_rows(np.array([count], np.int64)).sum())
+
+
+def read_shard(
+    path: str | Path,
+    exchange: Exchange,
+    *,
+    n_items: int,
+    item_ids: ArrayLike | None = None,
+    **columns: str,
+) -> Pairs:
+    """The judgements of this process's items in a file, which is read batch by batch.
+
+    Items are known by their positions in a CSV or Parquet file for that; other files are read
+    whole and then cut. Where several people answered, all judgements are returned: telling the
+    people apart is not shared out yet.
+    """
+
+    def read_all() -> Pairs:
+        return read_pairs(path, n_items=n_items, item_ids=item_ids, **columns)
+
+    found = None if item_ids is not None else _own_rows_of(Path(path), exchange, n_items, columns)
+    pairs = read_all() if found is None else found
+    names = pairs.annotator_names
+    if summed(exchange, 0 if names is None else int(len(names) > 1)):
+        return read_all() if pairs is found else pairs
+    return PairShard.of(pairs, exchange, read_all)
+
+
+def _own_rows_of(
+    path: Path, exchange: Exchange, n_items: int, columns: dict[str, str]
+) -> Pairs | None:
+    """From a table whose ids are positions, without its other rows; None where it is none."""
+    names = ColumnNames(**columns)
+    with path_errors(path):
+        kind = file_kind(path)
+    if kind not in ("csv", "parquet"):
+        return None
+    table = _OwnParquet(path) if kind == "parquet" else _OwnCsv(path)
+    if not {names.left, names.right, names.same} <= set(table.columns):
+        return None
+    table.share = _Share((names.left, names.right), own_items(n_items, exchange), n_items)
+    try:
+        return read_long(table, names, Items(count=n_items))
+    except InputError:  # of a row, whose number is another one in the whole file
+        return None
+
+
+class _Share:
+    """Which rows of a table of judgements name an item of a block."""
+
+    def __init__(self, ends: tuple[str, str], own: slice, n_items: int) -> None:
+        self.ends, self.own, self.n_items = ends, own, n_items
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Those rows, and those that are wrong; all of them where ids are no numbers."""
+        import pyarrow as pa
+
+        keep = np.zeros(len(batch), bool)
+        for end in self.ends:
+            column = batch.column(end)
+            if pa.types.is_dictionary(column.type):
+                column = column.dictionary_decode()
+            try:
+                index = column.cast(pa.int64())
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                return batch
+            if index.null_count:
+                return batch
+            number = index.to_numpy(zero_copy_only=False)
+            keep |= _within(number, self.own) | (number < 0) | (number >= self.n_items)
+        return batch.filter(pa.array(keep))
+
+
+class _OwnParquet(ParquetTable):
+    """A Parquet file of which only some rows are read."""
+
+    share: _Share
+
+    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return map(self.share.of, super().batches(names, text))
+
+
+class _OwnCsv(CsvTable):
+    """A CSV file of which only some rows are read."""
+
+    share: _Share
+
+    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return map(self.share.of, super().batches(names, text))
+
+
+def _within(index: IndexArray, block: slice) -> BoolArray:
+    return np.asarray((index >= block.start) & (index < block.stop))
