@@ -163,7 +163,7 @@ class _MeanCost(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: FunctionCtx, gradient: Tensor) -> Tensor:
         (slope,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return slope * (gradient / slope.numel())
+        return torch.mul(slope, gradient / slope.numel())
 
 
 class _AllPairs(torch.autograd.Function):

@@ -97,7 +97,8 @@ class StackedMLPs(Bank):
     def backward(self, items: Tensor, target: Tensor, transition: Tensor) -> None:
         # By hand: at this size autograd's bookkeeping takes longer than the arithmetic.
         layers = list(zip(self.weights, self.biases))  # reading a ParameterList takes its time
-        inputs, x = [], items
+        inputs: list[Tensor] = []
+        x = items
         for weight, bias in layers:
             inputs.append(x.relu_() if inputs else x)
             x = torch.baddbmm(bias, inputs[-1], weight)

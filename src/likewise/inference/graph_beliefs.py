@@ -19,7 +19,7 @@ from sklearn.cluster import KMeans
 from likewise.noise.channels import RateChannel
 from likewise.pairs import Pairs
 from likewise.pairs.edges import chunks
-from likewise.pairs.shards import Exchange, exchange_of, own_items, total_of
+from likewise.pairs.shards import Exchange, exchange_of, own_items, total_of, within
 from likewise.pairs.spectrum import leading_vectors
 
 PER_ITEM = 300  # judgements an item; more of them say nothing new about z
@@ -112,15 +112,14 @@ class _Answers:
         exchange = exchange_of(pairs)
         own = own_items(pairs.n_items, exchange)
         shape = (own.stop - own.start, pairs.n_items)
-        ours, theirs = (
-            np.flatnonzero((end >= own.start) & (end < own.stop)) for end in (pairs.left, pairs.right)
-        )
+        ours, theirs = (np.flatnonzero(within(end, own)) for end in (pairs.left, pairs.right))
         row = np.concatenate([pairs.left[ours], pairs.right[theirs]]) - own.start
         column = np.concatenate([pairs.right[ours], pairs.left[theirs]])
         kept = np.concatenate([ours, theirs])
         weight = np.ones(len(kept), np.float32)
         if pairs.weight is not None:
-            known = pairs.weight[pairs.weight > 0]
+            known = pairs.weight[ours]  # each judgement once
+            known = known[known > 0]
             ends = exchange.gather_rows(np.array([[known.sum(dtype=np.float64), len(known)]]))
             unit = ends[:, 0].sum() / max(ends[:, 1].sum(), 1)  # in what unit, nobody knows
             weight = (pairs.weight[kept] / max(float(unit), 1e-12)).astype(np.float32)

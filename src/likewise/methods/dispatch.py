@@ -90,7 +90,7 @@ def identity(problem: Problem) -> dict[str, object]:
 
 
 def _digest_of_all(pairs: Pairs, own: str) -> str:
-    """Of the judgements of all processes that have them between them: all ask for one checkpoint."""
+    """Of the judgements that all processes have between them: all ask for one checkpoint."""
     exchange = exchange_of(pairs)
     if exchange.world == 1:
         return own

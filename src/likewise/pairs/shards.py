@@ -81,12 +81,12 @@ class PairShard(Pairs):
     def of(cls, pairs: Pairs, exchange: Exchange, read_all: Callable[[], Pairs]) -> PairShard:
         """The share of ``pairs``, which hold the judgements of the process's items, if not more."""
         own = own_items(pairs.n_items, exchange)
-        ours, theirs = _within(pairs.left, own), _within(pairs.right, own)
+        ours, theirs = within(pairs.left, own), within(pairs.right, own)
         kept = pairs if bool((ours | theirs).all()) else pairs.select(ours | theirs)
         made = cls.__new__(cls)
         made._set(dict(vars(kept)))
         made._set({"exchange": exchange, "read_all": read_all})
-        made._set({"total": summed(exchange, np.count_nonzero(ours))})
+        made._set({"total": summed(exchange, int(np.count_nonzero(ours)))})
         return made
 
     def select(self, mask: ArrayLike) -> Pairs:
@@ -104,7 +104,7 @@ class PairShard(Pairs):
 
     def is_consistent(self) -> bool:
         graph, own = self.graph, own_items(self.n_items, self.exchange)
-        apart = ~graph.same & _within(graph.left, own)
+        apart = ~graph.same & within(graph.left, own)
         inside = edges.count_inside(self.components(), graph.left, graph.right, apart)
         return summed(self.exchange, inside) == 0
 
@@ -143,23 +143,31 @@ def read_shard(
     whole and then cut. Where several people answered, all judgements are returned: telling the
     people apart is not shared out yet.
     """
+    names = ColumnNames(**columns)
 
     def read_all() -> Pairs:
-        return read_pairs(path, n_items=n_items, item_ids=item_ids, **columns)
+        return read_pairs(
+            path,
+            left=names.left,
+            right=names.right,
+            same=names.same,
+            annotator=names.annotator,
+            weight=names.weight,
+            n_items=n_items,
+            item_ids=item_ids,
+            may_lack=True,
+        )
 
-    found = None if item_ids is not None else _own_rows_of(Path(path), exchange, n_items, columns)
+    found = None if item_ids is not None else _own_rows_of(Path(path), exchange, n_items, names)
     pairs = read_all() if found is None else found
-    names = pairs.annotator_names
-    if summed(exchange, 0 if names is None else int(len(names) > 1)):
+    people = pairs.annotator_names
+    if summed(exchange, 0 if people is None else int(len(people) > 1)):
         return read_all() if pairs is found else pairs
     return PairShard.of(pairs, exchange, read_all)
 
 
-def _own_rows_of(
-    path: Path, exchange: Exchange, n_items: int, columns: dict[str, str]
-) -> Pairs | None:
+def _own_rows_of(path: Path, exchange: Exchange, n_items: int, names: ColumnNames) -> Pairs | None:
     """From a table whose ids are positions, without its other rows; None where it is none."""
-    names = ColumnNames(**columns)
     with path_errors(path):
         kind = file_kind(path)
     if kind not in ("csv", "parquet"):
@@ -196,7 +204,7 @@ class _Share:
             if index.null_count:
                 return batch
             number = index.to_numpy(zero_copy_only=False)
-            keep |= _within(number, self.own) | (number < 0) | (number >= self.n_items)
+            keep |= within(number, self.own) | (number < 0) | (number >= self.n_items)
         return batch.filter(pa.array(keep))
 
 
@@ -218,5 +226,6 @@ class _OwnCsv(CsvTable):
         return map(self.share.of, super().batches(names, text))
 
 
-def _within(index: IndexArray, block: slice) -> BoolArray:
+def within(index: IndexArray, block: slice) -> BoolArray:
+    """(n,) which of the items (n,) are in a block."""
     return np.asarray((index >= block.start) & (index < block.stop))

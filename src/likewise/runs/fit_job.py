@@ -12,16 +12,17 @@ from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError, NonFiniteError
 from likewise.io.json import plain_object
 from likewise.io.provenance import input_record
-from likewise.items.files import read_items
+from likewise.items.files import ItemFile, read_items
 from likewise.pairs import Pairs
 from likewise.pairs.privacy import without_names
+from likewise.pairs.shards import read_shard, whole
 from likewise.runs import tracking
 from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
 from likewise.runs.privacy import without_paths
 from likewise.runs.run import Run, write_run
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
-from likewise.training.distributed import process_group_of_torchrun
+from likewise.training.distributed import ProcessGroup, process_group_of_torchrun
 
 Config = dict[str, object]
 
@@ -87,14 +88,10 @@ class FitJob:
     ) -> Run | None:
         started = time.perf_counter()
         data = read_items(self.items, id_column=self.id_column, size=self.image_size)
-        pairs = Pairs.read(
-            self.pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **self.columns
-        )
-        if self.private:
-            pairs = without_names(pairs)
-        read = time.perf_counter()
         try:
             with process_group_of_torchrun() as process_group:
+                pairs = self._read_pairs(data, process_group)
+                read = time.perf_counter()
                 classifier.fit(data.items, pairs, checkpoints=checkpoints, columns=data.columns)
         except NonFiniteError:
             checkpoints.remove()  # going on from them would end here again
@@ -106,12 +103,23 @@ class FitJob:
             self.out,
             classifier,
             data.items,
-            pairs,
+            whole(pairs),
             ids=None if data.ids is None else data.ids.tolist(),
             config=config,
             metrics={"device": str(choose_device(classifier.device)), "seconds": seconds},
             private=self.private,
         )
+
+    def _read_pairs(self, data: ItemFile, ranks: ProcessGroup | None) -> Pairs:
+        """The judgements; of several processes, each reads those of its own items."""
+        if ranks is not None and not self.private:
+            return read_shard(
+                self.pairs, ranks, n_items=len(data), item_ids=data.ids, **self.columns
+            )
+        pairs = Pairs.read(
+            self.pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **self.columns
+        )
+        return without_names(pairs) if self.private else pairs
 
     def _checkpoints(self, config: Config) -> Checkpoints:
         """Beside ``out``, of these very files: their digests are known, and are of every byte."""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from types import FrameType
 from typing import TypeVar
 
 import numpy as np
@@ -55,7 +57,7 @@ class ProcessGroup:
 
     def gather_rows(self, local: NDArray[Rows]) -> NDArray[Rows]:
         """(n, ...) the rows (m, ...) of all ranks in order; m may be another one on each."""
-        rows = torch.from_numpy(np.ascontiguousarray(local)).to(_device())
+        rows = torch.from_numpy(np.require(local, requirements=["C", "W"])).to(_device())
         lengths = torch.zeros(self.world, dtype=torch.int64, device=rows.device)
         lengths[self.rank] = len(rows)
         with _together():
@@ -109,10 +111,20 @@ def process_group_of_torchrun() -> Iterator[ProcessGroup | None]:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     with _together():
         distributed.init_process_group("nccl" if cuda else "gloo", timeout=TIMEOUT)
+    before = signal.signal(signal.SIGTERM, _ended)
     try:
         yield current_process_group()
     finally:
+        signal.signal(signal.SIGTERM, before)
         distributed.destroy_process_group()
+
+
+def _ended(number: int, frame: FrameType | None) -> None:
+    """torchrun ends the ranks that are left when one is lost."""
+    raise TrainingError(
+        "this rank was told to end, as torchrun does when another rank was lost: start the same "
+        "command again with --resume, and it goes on from its checkpoint."
+    )
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from likewise.training.checkpoints import (
     read_checkpoint,
     write_checkpoint,
 )
+from likewise.training.distributed import current_process_group
 
 Step = tuple[Tensor, Tensor]  # what was computed, and the generator's state after it
 
@@ -68,8 +69,10 @@ class ReplayCache:
         return tensors["result"], tensors["generator"]
 
     def _flush(self) -> None:
-        """Write what is pending, in order, so that no gap can arise."""
+        """Write what is pending, in order, so that no gap can arise; of several ranks one does."""
         self._written = time.monotonic()
+        if (group := current_process_group()) is not None and not group.is_first:
+            self._pending.clear()
         while self._pending:
             number, (result, state) = self._pending[0]
             try:

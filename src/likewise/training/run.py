@@ -28,7 +28,7 @@ from likewise.training.batches import Batches, StepCounter
 from likewise.training.best_epoch import BestEpoch
 from likewise.training.captured_step import CapturedStep
 from likewise.training.devices import new_stream, on_device
-from likewise.training.distributed import ProcessGroup
+from likewise.training.distributed import ProcessGroup, current_process_group
 from likewise.training.ema import batch_norms, update_bn
 from likewise.training.epoch_log import EpochLog, Row
 from likewise.training.objectives.pairwise import Objective
@@ -112,7 +112,7 @@ class TrainingRun:
         checkpoint: Callable[[TrainingRun], None] | None = None,
     ) -> None:
         """All remaining epochs of this run alone; ``checkpoint`` is called after each."""
-        group = self.batches.process_group
+        group = current_process_group()  # also of ranks that train each for itself one writes
         with self.on_stream():
             while not self.finished:
                 self.begin_epoch()
