@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from likewise.inference.belief_propagation import answer_log_likelihood
-from likewise.inference.cross_fitting import TINY, Head, Targets, judged_score
+from likewise.inference.cross_fitting import Head, Targets, judged_score
 from likewise.inference.em import Options, State, first_targets, fold_of_items
+from likewise.inference.ensemble import TINY
 from likewise.inference.graph import Graph
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.ranking import HELD_OUT, jackknife_error
