@@ -361,3 +361,15 @@ def test_a_file_in_a_folder_that_is_not_there(
 def test_export_of_nothing(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--onnx" in complaint(capsys, "export", files.run)
     assert "--items" in complaint(capsys, "export", files.run, "--tables", "t")
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 256 + "/y"])
+def test_a_name_that_cannot_be_is_a_persons_mistake(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("left,right,same\n0,1,1\n1,2,0\n")
+    assert run("group", pairs, "--out", tmp_path / name) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert len(told) < 500

@@ -1,5 +1,6 @@
 """Malformed inputs, made by deterministic generators: every one must end in one sentence.
 
-`judgements`, `items`, `models` and `commands` give command lines, `requests` what is sent to the
-labelling server. ``manifest.txt`` lists them all, so that none can go missing unnoticed.
+`judgements`, `items`, `labels`, `models`, `damage`, `commands` and `options` give command lines,
+`requests` what is sent to the labelling server. ``manifest.txt`` lists them all, so that none can
+go missing unnoticed.
 """

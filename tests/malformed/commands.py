@@ -155,29 +155,32 @@ MATRICES: dict[str, str] = {
 
 def cases() -> Iterator[Case]:
     """All of them."""
-    for name, line in LINES.items():
-        yield Case(f"command/{name}", _line(line))
-    for name, text in TABLES.items():
-        line = "reproduce {here}/table.toml --data {here} --out {here}/runs"
-        yield Case(f"command/table/{name}", _line(line, {"table.toml": text}))
-    for name, text in MATRICES.items():
-        line = "fit {items} {pairs} --out {here}/run --classes 4 --transition {here}/t.csv"
-        yield Case(f"command/transition/{name}", _line(line, {"t.csv": text}))
+    for name, text in LINES.items():
+        yield Case(f"command/{name}", line(text))
+    for name, table in TABLES.items():
+        asked = "reproduce {here}/table.toml --data {here} --out {here}/runs"
+        yield Case(f"command/table/{name}", line(asked, {"table.toml": table}))
+    for name, matrix in MATRICES.items():
+        asked = "fit {items} {pairs} --out {here}/run --classes 4 --transition {here}/t.csv"
+        yield Case(f"command/transition/{name}", line(asked, {"t.csv": matrix}))
 
 
-def _line(line: str, files: dict[str, str] | None = None) -> Make:
+def line(text: str, files: dict[str, str] | None = None, last: str | None = None) -> Make:
+    """A command line split at its blanks; ``last`` is put to its last word with "=", whole."""
+
     def make(bench: Bench) -> list[Any]:
-        for name, text in (files or {}).items():
-            bench.write(name, text)
+        for name, content in (files or {}).items():
+            bench.write(name, content)
         given = {
             "here": bench.folder,
             "run": bench.run,
             "items": bench.items,
             "pairs": bench.pairs,
         }
-        if "{items_csv}" in line:
+        if "{items_csv}" in text:
             given["items_csv"] = bench.write("items.csv", "id,a\nx,1\ny,2\n")
-        whole = line.replace("{fit}", FIT)
-        return [part.format(**given) for part in whole.split(" ")]
+        whole = text.replace("{fit}", FIT)
+        words = [part.format(**given) for part in whole.split(" ")]
+        return words if last is None else [*words[:-1], f"{words[-1]}={last}"]
 
     return make

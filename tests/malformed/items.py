@@ -169,7 +169,7 @@ IMAGES: dict[str, dict[str, bytes]] = {
     "tiff of junk": {"a.tif": b"II*\0\x08\0\0\0\xff\xff" + b"\xff" * 60},
     "postscript named png": {"a.png": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\nshowpage"},
     "svg named png": {"a.png": b"<svg xmlns='http://www.w3.org/2000/svg'/>"},
-    "one good and one bad": {"a.png": png(8, 8), "b.png": b"\x89PNG\r\n\x1a\n"},
+    "one good and two bad": {"a.png": png(8, 8), "b.png": b"\x89PNG\r\n\x1a\n", "c.png": b"GIF"},
 }
 
 

@@ -7,6 +7,7 @@ they run, so that help and mistakes in typing cost no seconds.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -25,6 +26,9 @@ __all__ = ["app", "main"]
 for part in (studies, data, groups, fit, models, pages, labelling):
     part.register(app)
 
+# What a file that a person named cannot be, whatever is done about the disk.
+IMPOSSIBLE = (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.EINVAL)
+LONGEST_SHOWN = 80  # characters of a file's name
 UsageError: Any = typer.BadParameter.__mro__[1]  # click's, wherever typer keeps it
 
 
@@ -51,6 +55,10 @@ def _status_of(error: Exception) -> int:
         return complain(f"{error.format_message()} (likewise --help shows how)", 2)
     if isinstance(error, InputError | FileNotFoundError | PermissionError | NotADirectoryError):
         return complain(str(error), 2)  # what opening a file that a person named can raise
+    if isinstance(error, OSError) and error.errno in IMPOSSIBLE:
+        shown = str(error.filename)
+        shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}..."
+        return complain(f"{shown}: {str(error.strerror).lower()}; choose another name.", 2)
     if isinstance(error, LikewiseError):
         return complain(str(error), 1)
     if isinstance(error, BrokenPipeError):  # a reader such as head has seen enough

@@ -20,7 +20,9 @@ def register(app: typer.Typer) -> None:
 
 def describe(
     pairs: Judgements,
-    classes: Annotated[int | None, typer.Option(min=2, help="How many, where known.")] = None,
+    classes: Annotated[
+        int | None, typer.Option(min=2, max=1_000_000, help="How many, where known.")
+    ] = None,
     left: Left = "left",
     right: Right = "right",
     same: Same = "same",

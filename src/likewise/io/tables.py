@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from likewise.errors import InputError
 from likewise.io.limits import check_memory
+from likewise.io.quotes import refuse_open_quote
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,6 +154,7 @@ class CsvTable:
     def _open(self, names: Sequence[str], types: dict[str, pa.DataType]) -> CSVStreamingReader:
         from pyarrow import csv as arrow_csv
 
+        refuse_open_quote(self.path, self.delimiter)
         return arrow_csv.open_csv(
             str(self.path),
             arrow_csv.ReadOptions(

@@ -64,7 +64,7 @@ class Problem:
         """The network's name, None where it is a module of the user's."""
         if isinstance(self.network, nn.Module):
             return None
-        return self.network or default_network(network_shape(self.items))
+        return default_network(network_shape(self.items)) if self.network is None else self.network
 
     def recipe_for(self, joint: bool) -> Recipe:
         """The recipe given; the network's own for this kind of objective, changed as asked."""

@@ -224,7 +224,7 @@ def build_network(
     """
     if isinstance(network, nn.Module):
         return copy.deepcopy(network)
-    name = network or default_network(shape)
+    name = default_network(shape) if network is None else network
     if name not in NETWORKS:
         raise InputError(f"there is no network {name!r}; choose from {', '.join(NETWORKS)}.")
     with torch.random.fork_rng(devices=[]):

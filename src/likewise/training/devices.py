@@ -23,7 +23,7 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
             torch.zeros(1, device=chosen).item()  # is it there, and does it compute?
         except (RuntimeError, NotImplementedError, AssertionError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InputError(f"there is no device {device!r} here: {reason}") from error
+            raise InputError(f"there is no device {device[:40]!r} here: {reason[:200]}") from error
         return chosen
     if torch.cuda.is_available():
         return torch.device("cuda")

@@ -11,6 +11,7 @@ RecipeValue = int | float | str | bool | tuple[float, ...] | list[float] | None
 
 
 ITEMS_PER_STEP = 128  # where a recipe does not say
+MOST = 1_000_000  # epochs, or items of a batch: more than that is a slip
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,9 @@ class Recipe:
             }
             object.__setattr__(self, "high_noise", changes)
         problems = {
-            "epochs must be at least 1": self.epochs < 1,
-            "batch_size must be at least 2": self.batch_size is not None and self.batch_size < 2,
+            f"epochs must lie between 1 and {MOST:,}": not 1 <= self.epochs <= MOST,
+            f"batch_size must lie between 2 and {MOST:,}": self.batch_size is not None
+            and not 2 <= self.batch_size <= MOST,
             "optimizer must be 'adam' or 'sgd'": self.optimizer not in ("adam", "sgd"),
             "schedule must be 'step' or 'cosine'": self.schedule not in ("step", "cosine"),
             "nonfinite must be 'stop' or 'skip'": self.nonfinite not in ("stop", "skip"),
