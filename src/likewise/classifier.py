@@ -20,6 +20,7 @@ from likewise.io.npy import Array
 from likewise.items import check_items
 from likewise.items.schema import ItemSchema, column_names
 from likewise.methods import dispatch
+from likewise.methods.known import Known, KnownClasses
 from likewise.methods.learned import Learned
 from likewise.methods.options import FitOptions, check_asked
 from likewise.methods.problem import Problem, check_judgements
@@ -109,13 +110,16 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         pairs: Any,
         same: ArrayLike | None = None,
         *,
+        known: Known | None = None,
         checkpoints: Checkpoints | str | Path | None = None,
         columns: Sequence[str] | None = None,
     ) -> Self:
         """Learn from items X and judgements about them.
 
         ``pairs`` is a `Pairs`, a data frame with columns left, right, same, or an (M, 2) array of
-        indices with the (M,) answers in ``same``. ``checkpoints`` is a folder: a fit of the same
+        indices with the (M,) answers in ``same``. ``known`` are classes of some items that are
+        certain, {position: class} or (N,) with None elsewhere: they help, and classes get their
+        names. ``checkpoints`` is a folder: a fit of the same
         data and parameters that was cut short goes on from there, to the very same result.
         ``columns`` (d,) name the features, as the columns of a data frame do: `predict` then puts
         those of others in the same order.
@@ -127,25 +131,26 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         schema = ItemSchema.of(items, column_names(X) if columns is None else columns)
         judgements = as_pairs(pairs, same, n_items=len(items)).about(len(items))
         check_judgements(judgements, "given")
+        certain = KnownClasses.of(known, len(items))
         device = choose_device(self.device)
         own = isinstance(self.network, nn.Module)  # of which we know nothing
         small = device.type == "cpu" and not own and is_small(items, judgements)
         with epoch_bar(self.verbose) as progress, one_thread(when=small):
             n_classes, evidence = dispatch.number_of_classes(
-                self.n_classes, judgements, len(items), items
+                self.n_classes, judgements, len(items), items, at_least=certain.count
             )
             problem = self._problem(items, judgements, n_classes, device)
             fitted = dispatch.fit(
                 problem,
                 self.method,
-                self._options(n_classes),
+                replace(self._options(n_classes), known=certain.numbers),
                 progress=progress,
                 checkpoints=checkpoints,
             )
         model = fitted.model.cpu()
         fitted = replace(fitted, model=model, last_model=model, class_evidence=evidence)
         network, shape = problem.network_name, tuple(items.shape[1:])
-        self._take(SavedModel(fitted, network, shape, np.arange(n_classes), schema))
+        self._take(SavedModel(fitted, network, shape, certain.names(n_classes), schema))
         warnings = fit_warnings(fitted, self.predict_proba(items), problem.parts[1], judgements)
         self.result_ = replace(fitted, warnings=warnings)
         return self

@@ -56,7 +56,28 @@ IdColumn = Annotated[
 Left = Annotated[str, typer.Option(help="Column of the first item.")]
 Right = Annotated[str, typer.Option(help="Column of the second item.")]
 Same = Annotated[str, typer.Option(help="Column of the answer.")]
+Format = Annotated[
+    str | None,
+    typer.Option(help="The tool that wrote PAIRS, where its columns do not tell: sorts, mturk ..."),
+]
+Threshold = Annotated[
+    float | None, typer.Option(help='Answers are grades: above this they are "same".')
+]
 Annotator = Annotated[str, typer.Option(help="Column of the person, if there is one.")]
+
+
+def columns_of(
+    left: str,
+    right: str,
+    same: str,
+    annotator: str,
+    format: str | None = None,
+    threshold: float | None = None,
+) -> dict[str, str | float]:
+    """How a file of judgements is to be read, as `Pairs.read` takes it: what was asked for."""
+    names = {"left": left, "right": right, "same": same, "annotator": annotator}
+    asked = {"format": format, "threshold": threshold}
+    return names | {name: value for name, value in asked.items() if value is not None}
 
 
 def one_of(names: Iterable[str]) -> str:

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from likewise.cli.app import Annotator, Json, Judgements, Left, Right, Same, Seed, example
+from likewise.cli.app import (
+    Annotator,
+    Format,
+    Json,
+    Judgements,
+    Left,
+    Right,
+    Same,
+    Seed,
+    Threshold,
+    columns_of,
+    example,
+)
 from likewise.cli.output import emit, facts
 
 
@@ -27,12 +39,14 @@ def describe(
     right: Right = "right",
     same: Same = "same",
     annotator: Annotator = "annotator",
+    format: Format = None,
+    threshold: Threshold = None,
     json: Json = False,
 ) -> None:
     """Say what judgements look like: balance, repeats, contradictions, triangles, noise."""
     from likewise.pairs import Pairs
 
-    found = Pairs.read(pairs, left=left, right=right, same=same, annotator=annotator)
+    found = Pairs.read(pairs, **columns_of(left, right, same, annotator, format, threshold))
     description = found.describe(classes)
     emit(json, description.to_dict(), repr(description))
 

@@ -10,6 +10,7 @@ import typer
 from likewise.cli.app import (
     Annotator,
     Device,
+    Format,
     IdColumn,
     ImageSize,
     Items,
@@ -20,6 +21,8 @@ from likewise.cli.app import (
     Right,
     Same,
     Seed,
+    Threshold,
+    columns_of,
     example,
     one_of,
 )
@@ -59,6 +62,19 @@ CheckpointSeconds = Annotated[
     float, typer.Option(min=0, help="Training that a kill may cost, at most.")
 ]
 Track = Annotated[str | None, typer.Option(help="Also log to tensorboard:DIR or mlflow:URI.")]
+Known = Annotated[
+    Path | None,
+    typer.Option(help="Classes of some items that are certain: CSV (item, label). They help."),
+]
+Gold = Annotated[
+    Path | None, typer.Option(help="Judgements whose answers are certain, in any form of PAIRS.")
+]
+Like = Annotated[
+    Path | None, typer.Option(help="A run whose classes keep their numbers and names.")
+]
+WithoutPerson = Annotated[
+    list[str] | None, typer.Option(help="Leave this person's judgements out; may be repeated.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
@@ -81,10 +97,16 @@ def fit(
     checkpoint_seconds: CheckpointSeconds = 60.0,
     track: Track = None,
     private: Private = False,
+    known: Known = None,
+    gold: Gold = None,
+    like: Like = None,
+    without_person: WithoutPerson = None,
     left: Left = "left",
     right: Right = "right",
     same: Same = "same",
     annotator: Annotator = "annotator",
+    format: Format = None,
+    threshold: Threshold = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
     quiet: Quiet = False,
@@ -96,18 +118,20 @@ def fit(
     """
     from likewise.classifier import SimilarityClassifier
     from likewise.runs.fit_job import FitJob
+    from likewise.runs.told import Told
 
     job = FitJob(
         items,
         pairs,
         out,
-        columns={"left": left, "right": right, "same": same, "annotator": annotator},
+        columns=columns_of(left, right, same, annotator, format, threshold),
         id_column=id_column,
         image_size=image_size,
         resume=resume,
         checkpoint_seconds=checkpoint_seconds,
         track=track,
         private=private,
+        told=Told(known, gold, tuple(without_person or ()), like),
     )
     classifier = SimilarityClassifier(
         n_classes=_number_of_classes(classes),
@@ -164,6 +188,9 @@ def _tell(run: Run | None, as_json: bool) -> None:
         ("seconds", f"{figures['seconds']['fit']:.1f} on {figures['device']}"),
         ("next", f"likewise report {run.folder}"),
     ]
+    if (like := figures.get("like")) is not None:
+        kept = f"{like['kept']:.1%} of {like['shared']:,} shared items keep their class"
+        rows.insert(4, (f"like {like['run']}", kept))
     emit(as_json, {"run": str(run.folder), **figures}, facts(None, rows))
 
 

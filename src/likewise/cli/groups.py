@@ -9,6 +9,7 @@ import typer
 
 from likewise.cli.app import (
     Annotator,
+    Format,
     IdColumn,
     Json,
     Judgements,
@@ -16,6 +17,8 @@ from likewise.cli.app import (
     Right,
     Same,
     Seed,
+    Threshold,
+    columns_of,
     example,
 )
 from likewise.cli.output import emit, facts, table
@@ -48,6 +51,8 @@ def group(
     right: Right = "right",
     same: Same = "same",
     annotator: Annotator = "annotator",
+    format: Format = None,
+    threshold: Threshold = None,
     id_column: IdColumn = None,
     seed: Seed = 0,
     json: Json = False,
@@ -63,10 +68,7 @@ def group(
         pairs,
         item_ids=None if data is None else data.ids,
         n_items=None if data is None else len(data),
-        left=left,
-        right=right,
-        same=same,
-        annotator=annotator,
+        **columns_of(left, right, same, annotator, format, threshold),
     )
     found = find(given, None if data is None else data.items, groups, seed)
     columns = _columns(found)

@@ -10,6 +10,7 @@ import typer
 
 from likewise.cli.app import (
     Annotator,
+    Format,
     IdColumn,
     ImageSize,
     Items,
@@ -19,6 +20,8 @@ from likewise.cli.app import (
     Model,
     Right,
     Same,
+    Threshold,
+    columns_of,
     example,
 )
 from likewise.cli.output import emit, facts, table
@@ -119,6 +122,8 @@ def suspects(
     right: Right = "right",
     same: Same = "same",
     annotator: Annotator = "annotator",
+    format: Format = None,
+    threshold: Threshold = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
     json: Json = False,
@@ -131,10 +136,7 @@ def suspects(
     classifier, data = _open(model, items, id_column, image_size)
     given = Pairs.read(
         pairs,
-        left=left,
-        right=right,
-        same=same,
-        annotator=annotator,
+        **columns_of(left, right, same, annotator, format, threshold),
         item_ids=data.ids,
         n_items=len(data),
         may_lack=True,

@@ -18,6 +18,7 @@ from torch import Tensor
 from likewise.inference.belief_propagation import edge_statistics, infer
 from likewise.inference.cross_fitting import Head, Targets, judged_score, log_perceived
 from likewise.inference.graph import Graph
+from likewise.inference.known import clamped
 from likewise.inference.posterior import Posterior, guess
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import class_posterior, likelihood_transition
@@ -134,6 +135,7 @@ def _round(
         )
         temperature = float(found)
         log_g = torch.log_softmax(log_g / temperature, dim=1)
+    log_g = clamped(log_g, graph.known)
     log_f = log_perceived(log_g, transition)
     # Items that the start named keep that name for one round: the rest is settled around them.
     named = (targets.weight > 0) & (targets.weight.min() == 0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from likewise.errors import InputError
 from likewise.inference.annotator_table import annotator_table
@@ -83,12 +83,14 @@ def fit_joint(
     device: str | torch.device = "cpu",
     options: Options | None = None,
     replay_cache: ReplayCache | None = None,
+    known: Tensor | None = None,
 ) -> JointResult:
     """Fit a classifier to judgements by their joint likelihood; nothing but them is used.
 
     ``transition``: "estimate", a (C, C) array, or None for no class flips. ``noise="auto"``
     chooses the channel by consistency and by held-out judgement likelihood, and says why. With a
-    ``replay_cache``, a fit that was cut short goes on.
+    ``replay_cache``, a fit that was cut short goes on. ``known`` (N, C) are classes that are
+    certain beforehand (`likewise.inference.known`).
     """
     if noise not in NOISES:
         raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")
@@ -100,7 +102,9 @@ def fit_joint(
         pairs, noise = spanning(pairs), "class"
     rng = np.random.default_rng(random_state)
     problem = make_problem(
-        *(X, pairs, n_classes, network, transition, rng, device, options or Options()), replay_cache
+        *(X, pairs, n_classes, network, transition, rng, device, options or Options()),
+        replay_cache,
+        known,
     )
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state

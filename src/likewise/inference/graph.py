@@ -38,6 +38,8 @@ class Graph:
     """(M,) code of whoever gave each judgement, None where nobody says."""
     weight: Tensor | None = None
     """(M,) how much each judgement counts; None is 1 for all."""
+    known: Tensor | None = None
+    """(N, C) 1 where an item's class is certain beforehand (`likewise.inference.known`)."""
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, device: torch.device | str = "cpu") -> Graph:
@@ -76,6 +78,7 @@ class Graph:
             self.n_items,
             None if self.annotator is None else self.annotator[keep],
             None if self.weight is None else self.weight[keep],
+            self.known,
         )
 
     def edge_likelihoods(self, channel: Channel, like: Tensor) -> EdgeLikelihoods:

@@ -137,6 +137,8 @@ def _mean_field(
                 met, parted = (part @ q.view(size, -1)).view(2, -1, n_classes, runs)
                 field = met.mul_(log_same).addcmul_(parted, log_different)
                 field += tallies.share[half, None, None] * size_slope(tallies, q)
+                if tallies.known is not None:
+                    field += tallies.known[half, :, None]
                 q[half] = torch.softmax(field.div_(temperature), dim=1)
             if temperature == 1 and sweep % 3 == 2:
                 if float((q - before).abs().max()) < STILL:

@@ -78,6 +78,7 @@ def make_problem(
     device: str | torch.device,
     options: Options,
     replay_cache: ReplayCache | None = None,
+    known: Tensor | None = None,
 ) -> JointProblem:
     """Check what a person handed in, and put it on the device."""
     items = check_items(X)
@@ -95,7 +96,8 @@ def make_problem(
         inputs = InputLayer(scaling.mean.clone(), scaling.scale.clone(), scaling.images)
         return Model(inputs, build_network(network, shape, n_classes, seed))
 
-    graph = replace(Graph.from_pairs(pairs, device), n_items=len(items))
+    known = None if known is None else known.to(device)
+    graph = replace(Graph.from_pairs(pairs, device), n_items=len(items), known=known)
     tensor = torch.tensor(items, device=device)  # a copy: a memory map may not be written to
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     rich = has_rich_features(items, network)

@@ -15,6 +15,7 @@ from likewise.inference.channel_selection import confusable, with_confusions
 from likewise.inference.cross_fitting import Head
 from likewise.inference.em import Options, State, first_targets, run_em
 from likewise.inference.graph import contract
+from likewise.inference.known import in_known_order
 from likewise.inference.partition import find_labels
 from likewise.inference.posterior import Posterior, guess
 from likewise.inference.problem import JointProblem
@@ -42,6 +43,7 @@ def fit_exact(problem: JointProblem) -> tuple[State, Head]:
     shape = (problem.graph.n_items, problem.n_classes)
     guess = torch.full(shape, 1 / problem.n_classes, device=label.device)
     guess[named] = torch.eye(problem.n_classes, device=label.device)[label[named]]
+    guess = in_known_order(guess, problem.graph.known)
     start = first_targets(guess, named.float())
     # A network, always: Gaussians would have to know the classes that no group names yet.
     head = problem.network_head()
@@ -54,7 +56,8 @@ def select_starts(problem: JointProblem, channel: Channel, confusions: bool = Tr
 
     With Gaussian heads a channel is widened by particular confusions, unless these are unwanted.
     """
-    starts = [start(problem, channel) for start in promising_starts(problem)]
+    found = [start(problem, channel) for start in promising_starts(problem)]
+    starts = [(in_known_order(belief, problem.graph.known), own) for belief, own in found]
     if problem.features is not None:  # rounds are cheap: judge the starts by where they lead
         return [_settle(problem, *one, confusions) for one in starts]
     if len(starts) > 1:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.inference.graph import Graph
+from likewise.inference.known import cluster_field
 
 RATE_PRIOR = 2.0  # judgements of mean .9 / .1, as `RateChannel`'s
 BALANCE = 3.0
@@ -18,7 +19,8 @@ BALANCE = 3.0
 @dataclass(frozen=True)
 class Tallies:
     """Answers between micro-clusters, both ways round: ``same``, ``different`` (M, M) symmetric;
-    ``share`` (M,) of the items that are in each.
+    ``share`` (M,) of the items that are in each; ``known`` (M, C) what items of known class in
+    them speak for, in nats, None where there are none.
 
     The diagonal holds each answer inside a cluster once: there the classes are equal, whatever they
     are.
@@ -27,6 +29,7 @@ class Tallies:
     same: Tensor
     different: Tensor
     share: Tensor
+    known: Tensor | None = None
 
     @classmethod
     def of(cls, graph: Graph, cluster: NDArray[np.int64]) -> Tallies:
@@ -45,7 +48,9 @@ class Tallies:
             return torch.from_numpy(both).to(torch.float32)
 
         share = torch.from_numpy(np.bincount(cluster) / len(cluster)).to(torch.float32)
-        return cls(count(same), count(~same), share)
+        told = graph.known
+        known = None if told is None else cluster_field(told, torch.from_numpy(cluster))
+        return cls(count(same), count(~same), share, known)
 
 
 def without_diagonal(table: Tensor) -> Tensor:
@@ -83,10 +88,14 @@ def rates_of(tallies: Tallies, q: Tensor) -> Tensor:
 def balance(tallies: Tallies, q: Tensor) -> tuple[Tensor, Tensor]:
     """(R,) BALANCE · sum_c log(C π_c), a Dirichlet prior of the classes' shares π of the items, and
     its slope (R, M, C) in q. Without it, a class that nobody belongs to costs next to nothing.
+    Items of known class add what they speak for.
     """
     slope = size_slope(tallies, q.permute(1, 2, 0)).T  # (R, C)
     value = BALANCE * torch.log(q.shape[2] * BALANCE / slope).sum(1)
-    return value, tallies.share[:, None] * slope[:, None]
+    per_cluster = tallies.share[:, None] * slope[:, None]
+    if tallies.known is None:
+        return value, per_cluster
+    return value + (q * tallies.known).sum((1, 2)), per_cluster + tallies.known
 
 
 def size_slope(tallies: Tallies, q: Tensor) -> Tensor:

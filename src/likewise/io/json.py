@@ -22,12 +22,18 @@ _MAX_BITS = 1023  # whole numbers beyond have no floating-point neighbour
 
 
 def read_json(
-    path: Path, *, max_bytes: int = MAX_BYTES, hint: str = "", foreign: bool = False
+    path: Path,
+    *,
+    max_bytes: int = MAX_BYTES,
+    hint: str = "",
+    foreign: bool = False,
+    lines: bool = False,
 ) -> Json:
     """The value in a JSON file, or an `InputError` that says what is wrong with the file.
 
     ``hint`` is what to do about a damaged file. In a ``foreign`` file, which other programs wrote,
     NaN and infinity (no JSON, but Python writes them) are read as null; in ours they are damage.
+    With ``lines`` the file may also be JSON Lines: an object a line, read as a list of them.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -36,7 +42,23 @@ def read_json(
                 f"{path} has {size / 2**20:,.0f} MiB, more than the {max_bytes / 2**20:,.0f} MiB "
                 f"of JSON that are read{f'; {hint}' if hint else ''}."
             )
-        return parse_json(file.read(max_bytes + 1), str(path), hint=hint, foreign=foreign)
+        content = file.read(max_bytes + 1)
+    if lines and _is_lines(path, content):
+        return [
+            parse_json(line, f"{path}, line {k}", hint=hint, foreign=foreign)
+            for k, line in enumerate(content.splitlines(), 1)
+            if line.strip()
+        ]
+    return parse_json(content, str(path), hint=hint, foreign=foreign)
+
+
+def _is_lines(path: Path, content: bytes) -> bool:
+    """Whether a file is JSON Lines: by its name, or because an object ends where a line does."""
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        return True
+    first, _, rest = content.strip().partition(b"\n")
+    first = first.strip()
+    return bool(rest) and first.startswith(b"{") and first.endswith(b"}")
 
 
 def read_json_object(path: Path, *, hint: str = "") -> JsonObject:

@@ -28,20 +28,27 @@ def number_of_classes(
     pairs: Pairs,
     n_items: int,
     items: NDArray[np.generic] | None = None,
+    at_least: int = 0,
 ) -> tuple[int, dict[str, object] | None]:
     """The number of classes, given or read off the judgements, with the evidence for the latter.
 
-    ``items`` help to read it off judgements that contradict each other.
+    ``items`` help to read it off judgements that contradict each other. ``at_least`` so many are
+    known to be there.
     """
     if n_classes == "auto":
         from likewise.inference.n_classes import count_classes
 
         count, evidence = count_classes(whole(pairs), items=items)
-        return count, evidence
+        return max(count, at_least), evidence
     if isinstance(n_classes, str) or int(n_classes) != n_classes:
         raise InputError(f"n_classes must be a whole number or 'auto', not {n_classes!r}.")
     if n_classes < 2:
         raise InputError(f"a classifier needs at least two classes, but n_classes is {n_classes}.")
+    if n_classes < at_least:
+        raise InputError(
+            f"{at_least} classes of items are known, but n_classes is {n_classes}; give at least "
+            f"{at_least}."
+        )
     if n_classes > n_items:
         raise InputError(f"there are more classes ({n_classes}) than items ({n_items}).")
     return int(n_classes), None

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
+from likewise.inference.known import certain, in_known_order
 from likewise.inference.problem import has_rich_features
 from likewise.methods.alignment import align_transition, is_order_free
 from likewise.methods.lifted_evidence import lift_judgements
@@ -60,8 +61,26 @@ def find_evidence(
     transition: NDArray[np.float64] | str | None,
     noise: str,
     checkpoints: Checkpoints | None = None,
+    known: Tensor | None = None,
 ) -> Evidence:
-    """Components, else the graph alone, else EM: the first that decides."""
+    """Components, else the graph alone, else EM: the first that decides.
+
+    ``known`` (N, C) are classes that are certain beforehand (`likewise.inference.known`).
+    """
+    found = _first_that_decides(problem, transition, noise, checkpoints, known)
+    rows = found.rows
+    if found.transition is None:  # else T and the rows have one order, begun from what is known
+        rows = in_known_order(rows, known)
+    return replace(found, rows=certain(rows, known))
+
+
+def _first_that_decides(
+    problem: Problem,
+    transition: NDArray[np.float64] | str | None,
+    noise: str,
+    checkpoints: Checkpoints | None,
+    known: Tensor | None,
+) -> Evidence:
     exact, why = is_exact(problem)
     if exact and noise in ("auto", "class"):
         ids = torch.from_numpy(problem.components).long()
@@ -78,7 +97,7 @@ def find_evidence(
             )
             return Evidence(torch.from_numpy(found.evidence), told, channel=found.channel)
         problem = _in_one_place(whole_problem, problem)
-        if (lifted := lift_judgements(problem, transition)) is not None:
+        if (lifted := lift_judgements(problem, transition, known)) is not None:
             return Evidence(
                 rows=lifted.rows,
                 why=f"{why}; {lifted.why}",
@@ -87,7 +106,7 @@ def find_evidence(
                 transition=lifted.transition,
             )
     problem = _in_one_place(whole_problem, problem)
-    return _by_em(problem, transition, noise, why, checkpoints)
+    return _by_em(problem, transition, noise, why, checkpoints, known)
 
 
 def _thinned(problem: Problem) -> Problem:
@@ -114,6 +133,7 @@ def _by_em(
     noise: str,
     why: str,
     checkpoints: Checkpoints | None,
+    known: Tensor | None,
 ) -> Evidence:
     # EM numbers the classes as it finds them: a T that is given is brought to that order after.
     later = transition if isinstance(transition, np.ndarray) else None
@@ -129,6 +149,7 @@ def _by_em(
         random_state=problem.seed,
         device=problem.device,
         replay_cache=None if checkpoints is None else ReplayCache(checkpoints),
+        known=known,
     )
     learned = result.transition
     if later is not None:

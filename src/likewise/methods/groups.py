@@ -173,21 +173,16 @@ def read_judged(
     *,
     item_ids: ArrayLike | None = None,
     n_items: int | None = None,
-    left: str = "left",
-    right: str = "right",
-    same: str = "same",
-    annotator: str = "annotator",
+    **options: str | float,
 ) -> Pairs:
     """Judgements of a file. Where nothing says which items there are, those that it names are.
 
     Whole numbers are names then, as they stand in the file: the numbers of records, not positions.
+    ``options`` are others of `Pairs.read`: what columns are called, the format.
     """
     return Pairs.read(
         path,
-        left=left,
-        right=right,
-        same=same,
-        annotator=annotator,
+        **options,
         item_ids=item_ids,
         n_items=n_items,
         named=item_ids is None and n_items is None,

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from likewise.errors import InputError
+from likewise.inference.known import certain_posterior, one_hot
 from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.options import FitOptions
@@ -47,9 +48,13 @@ def joint_program(
     transition: FloatMatrix | str | None = "estimate",
     noise: str = "auto",
     checkpoints: Checkpoints | None = None,
+    known: Tensor | None = None,
 ) -> MethodProgram:
-    """E, then M; T is estimated, given, or None: perceived is true."""
-    found = find_evidence(problem, transition, noise, checkpoints)
+    """E, then M; T is estimated, given, or None: perceived is true.
+
+    ``known`` (N, C) are classes that are certain beforehand (`likewise.inference.known`).
+    """
+    found = find_evidence(problem, transition, noise, checkpoints, known)
     if transition is None:
         transition = np.eye(problem.n_classes)
     given = transition if isinstance(transition, np.ndarray) and not found.of_classes else None
@@ -63,6 +68,7 @@ def joint_program(
         channel=found.channel,
         annotators=found.annotators,
         history=[*found.history, *fitted.history],
+        posterior=certain_posterior(fitted.posterior, known),
         # Inference over the graph has seen all judgements; so have teachers, between them.
         judgements_held_out=found.channel is None and problem.recipe_for(joint=True).teachers < 2,
     )
@@ -149,4 +155,5 @@ def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
 
 def joint_method(problem: Problem, options: FitOptions) -> MethodProgram:
     """The joint objective as the registry knows it."""
-    return joint_program(problem, options.transition, options.noise, options.checkpoints)
+    known = one_hot(options.known, problem.n_classes)
+    return joint_program(problem, options.transition, options.noise, options.checkpoints, known)

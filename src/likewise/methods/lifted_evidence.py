@@ -51,7 +51,9 @@ class Lifting:
 
 
 def lift_judgements(
-    problem: Problem, transition: NDArray[np.float64] | str | None
+    problem: Problem,
+    transition: NDArray[np.float64] | str | None,
+    known: Tensor | None = None,
 ) -> Lifting | None:
     """Lifting, or EM from there, whichever unseen judgements prefer; None where neither helps."""
     if len(problem.items) < 4 * NEIGHBOURS or problem.n_classes * 5 > len(problem.items):
@@ -66,6 +68,7 @@ def lift_judgements(
         rng=rng,
         device=torch.device("cpu"),
         options=Options(rounds=TRIAL_ROUNDS),
+        known=known,
     )
     flat = np.asarray(problem.items, np.float32).reshape(len(problem.items), -1)
     points = embeddings(flat, problem.n_classes, problem.seed)

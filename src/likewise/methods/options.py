@@ -35,6 +35,8 @@ class FitOptions:
     """The noise model, by its name in `likewise.noise.registry`."""
     anchors: str | float = "counts"
     """How T is estimated from a network of stage 1: "counts", "argmax" or a quantile."""
+    known: NDArray[np.int64] | None = None
+    """(N,) classes of items that are certain beforehand, as numbers; -1 for all others."""
     checkpoints: Checkpoints | None = None
     """Where a fit that is cut short goes on from."""
 
@@ -68,13 +70,16 @@ class FitOptions:
             found["noise"] = f"noise={self.noise!r}"
         if self.anchors != "counts":
             found["anchors"] = f"anchors={self.anchors!r}"
+        if self.known is not None:
+            found["known"] = "known classes of items"
         return found
 
     def identity(self) -> dict[str, object]:
         """What checkpoints are recognised by, as JSON knows it."""
         given = self.given_transition
         transition = self.transition if given is None else given.tolist()
-        return {"noise": self.noise, "anchors": self.anchors, "transition": transition}
+        known = {} if self.known is None else {"known": self.known.tolist()}
+        return {"noise": self.noise, "anchors": self.anchors, "transition": transition, **known}
 
 
 def check_asked(

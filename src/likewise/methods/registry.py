@@ -62,7 +62,7 @@ METHODS: dict[str, Method] = {
             title="automatic",
             words="the joint likelihood of all judgements",
             program="likewise.methods.joint:joint_method",
-            honours=frozenset({"transition", "noise"}),
+            honours=frozenset({"transition", "noise", "known"}),
             recipe_fields=JOINT_FIELDS,
         ),
         Method(
@@ -70,7 +70,7 @@ METHODS: dict[str, Method] = {
             title="joint",
             words="the joint likelihood of all judgements",
             program="likewise.methods.joint:joint_method",
-            honours=frozenset({"transition", "noise"}),
+            honours=frozenset({"transition", "noise", "known"}),
             recipe_fields=JOINT_FIELDS,
             note="what auto takes",
         ),

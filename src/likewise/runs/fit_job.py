@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from likewise.classifier import SimilarityClassifier
@@ -17,9 +17,11 @@ from likewise.pairs import Pairs
 from likewise.pairs.privacy import without_names
 from likewise.pairs.shards import read_shard, whole
 from likewise.runs import tracking
+from likewise.runs.like import keep_classes
 from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
 from likewise.runs.privacy import without_paths
 from likewise.runs.run import Run, write_run
+from likewise.runs.told import Told
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
 from likewise.training.distributed import ProcessGroup, process_group_of_torchrun
@@ -41,7 +43,7 @@ class FitJob:
     """The judgements about them."""
     out: Path
     """A new folder for the run."""
-    columns: dict[str, str] = field(default_factory=dict)
+    columns: dict[str, str | float] = field(default_factory=dict)
     """What the columns of the judgements are called: options of `Pairs.read`."""
     id_column: str | None = None
     """The column of a table of items that names them."""
@@ -55,12 +57,15 @@ class FitJob:
     """A tracker that is told of the run (`likewise.runs.tracking`)."""
     private: bool = False
     """Whether names, ids, pictures and single judgements are kept out of the run."""
+    told: Told = field(default_factory=Told)
+    """What is certain, whom not to listen to, which run to follow."""
 
     def run(self, classifier: SimilarityClassifier) -> Run | None:
         """Fit and write the run; None in all but the first of several processes that share it."""
         classifier.check_parameters()
         if self.track is not None:
             tracking.parse_spec(self.track)
+        self.told.check()
         if not (self.resume and (self.out / "config.json").exists()):
             check_output(self.out)
         # Of the processes that torchrun starts, which share the work, the first holds the lock.
@@ -88,17 +93,28 @@ class FitJob:
     ) -> Run | None:
         started = time.perf_counter()
         data = read_items(self.items, id_column=self.id_column, size=self.image_size)
+        known = self.told.known_classes(data)
         try:
             with process_group_of_torchrun() as process_group:
                 pairs = self._read_pairs(data, process_group)
                 read = time.perf_counter()
-                classifier.fit(data.items, pairs, checkpoints=checkpoints, columns=data.columns)
+                classifier.fit(
+                    data.items,
+                    pairs,
+                    known=known,
+                    checkpoints=checkpoints,
+                    columns=data.columns,
+                )
         except NonFiniteError:
             checkpoints.remove()  # going on from them would end here again
             raise
         if process_group is not None and not process_group.is_first:
             return None
         seconds = {"read": read - started, "fit": time.perf_counter() - read}
+        figures: dict[str, object] = {"seconds": seconds}
+        if self.told.like is not None:
+            likeness = asdict(keep_classes(classifier, data, self.told.like))
+            figures["like"] = likeness | ({"run": ""} if self.private else {})
         return write_run(
             self.out,
             classifier,
@@ -106,19 +122,20 @@ class FitJob:
             whole(pairs),
             ids=None if data.ids is None else data.ids.tolist(),
             config=config,
-            metrics={"device": str(choose_device(classifier.device)), "seconds": seconds},
+            metrics={"device": str(choose_device(classifier.device)), **figures},
             private=self.private,
         )
 
     def _read_pairs(self, data: ItemFile, ranks: ProcessGroup | None) -> Pairs:
         """The judgements; of several processes, each reads those of its own items."""
-        if ranks is not None and not self.private:
+        if ranks is not None and not self.private and not self.told.changes_judgements:
             return read_shard(
                 self.pairs, ranks, n_items=len(data), item_ids=data.ids, **self.columns
             )
         pairs = Pairs.read(
             self.pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **self.columns
         )
+        pairs = self.told.judgements(pairs, data, self.columns)
         return without_names(pairs) if self.private else pairs
 
     def _checkpoints(self, config: Config) -> Checkpoints:
@@ -141,6 +158,7 @@ class FitJob:
             "columns": self.columns,
             "items": {**input_record(self.items), **inputs},
             "pairs": input_record(self.pairs),
+            **self.told.config(self.private),
         }
         return without_paths(config) if self.private else config
 

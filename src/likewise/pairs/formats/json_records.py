@@ -13,8 +13,10 @@ from likewise.pairs.formats.long import ColumnNames, Items, read_long
 
 
 def load_json(path: Path) -> Json:
-    """The content of a JSON file."""
-    return read_json(path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True)
+    """The content of a JSON file; of JSON Lines, a list of what the lines hold."""
+    return read_json(
+        path, max_bytes=2**30, hint="write CSV or Parquet instead", foreign=True, lines=True
+    )
 
 
 def json_format(path: Path, content: Json) -> str:
@@ -25,7 +27,8 @@ def json_format(path: Path, content: Json) -> str:
         return "label-studio" if any("annotations" in row for row in rows) else "pairs"
     raise InputError(
         f"{path.name} is JSON, but neither dedupe's training file (distinct, match), nor Label "
-        "Studio's export (annotations), nor a list of records with left, right and same."
+        "Studio's export (annotations), nor sorts (lists of piles), nor a list of records with "
+        "left, right and same."
     )
 
 

@@ -73,7 +73,8 @@ def read_long(table: Table, names: ColumnNames, items: Items) -> Pairs:
     require_columns(
         table,
         [names.left, names.right, names.same],
-        "; say which is which with left=, right= and same= (--left, --right, --same)",
+        "; say which is which with left=, right= and same= (--left, --right, --same), or which "
+        "tool wrote it with format= (--format)",
     )
     if len(set(astuple(names))) < len(astuple(names)):
         raise InputError("left, right, same, annotator and weight must be different columns.")
