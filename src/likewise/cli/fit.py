@@ -120,19 +120,11 @@ def fit(
     from likewise.runs.fit_job import FitJob
     from likewise.runs.told import Told
 
-    job = FitJob(
-        items,
-        pairs,
-        out,
-        columns=columns_of(left, right, same, annotator, format, threshold),
-        id_column=id_column,
-        image_size=image_size,
-        resume=resume,
-        checkpoint_seconds=checkpoint_seconds,
-        track=track,
-        private=private,
-        told=Told(known, gold, tuple(without_person or ()), like),
-    )
+    columns = columns_of(left, right, same, annotator, format, threshold)
+    told = Told(known, gold, tuple(without_person or ()), like)
+    files: Record = {"id_column": id_column, "image_size": image_size, "private": private}
+    going: Record = {"resume": resume, "checkpoint_seconds": checkpoint_seconds, "track": track}
+    job = FitJob(items, pairs, out, columns, told=told, **files, **going)
     classifier = SimilarityClassifier(
         n_classes=_number_of_classes(classes),
         method=method,
