@@ -76,16 +76,14 @@ def read_pairs(
     Parameters
     ----------
     path
-        A CSV, Parquet, SQLite, JSON or JSON Lines file, or a folder of Parquet files; told by the
-        content.
+        A CSV, Parquet, SQLite, JSON or JSON Lines file, or a folder of Parquet files.
     format
-        One of `FORMATS`; by default recognised from the columns or fields. Only a table of items
-        and people with the piles' names in it must be called "sorts".
+        One of `FORMATS`; by default told by the columns or fields. Only a table of items and people
+        with the piles' names in it must be called "sorts".
     left, right, same, annotator, weight
         What the columns (or fields) are called; the last two may be missing.
     item
-        The column that names an item, in formats with a record a row (Zingg, dedupe, sorts);
-        ``left`` does as well, so that the command line can say it.
+        The column that names an item, in formats with a record a row (Zingg, dedupe, sorts).
     table
         The table of an SQLite database, where several have the columns.
     item_ids
@@ -97,25 +95,26 @@ def read_pairs(
     named
         Whether whole numbers are names too (the numbers of records) instead of positions.
     may_lack
-        Whether judgements of items that are not among ``item_ids`` are left out (counted in
-        ``pairs.unknown``, told of) and not refused; more than half are refused in any case.
+        Whether judgements of items not among ``item_ids`` are left out (``pairs.unknown``) and not
+        refused; more than half are refused in any case.
     gold
-        Whether the certain answers are wanted, where a file holds both kinds (Toloka's GOLDEN).
+        Whether certain answers are wanted, where a file holds both kinds (Toloka's GOLDEN).
     threshold
-        Above it a graded answer is "same". DURel's grades need none: they count by their distance
-        from the middle.
+        Above it a graded answer is "same"; DURel's grades need none.
     """
-    if format is not None and format not in FORMATS:
-        raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {format!r}.")
-    file = Path(path)
     names = ColumnNames(left, right, same, annotator, weight)
-    item = item or (left if left != ColumnNames.left else None)
     items = Items(item_ids, n_items, named, may_lack)
-    asked = _Asked(format, names, items, item, gold, threshold)
+    item = item or (left if left != ColumnNames.left else None)
+    return _read(Path(path), _Asked(format, names, items, item, table, gold, threshold))
+
+
+def _read(file: Path, asked: _Asked) -> Pairs:
+    if asked.format is not None and asked.format not in FORMATS:
+        raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {asked.format!r}.")
     with path_errors(file):
         kind = file_kind(file)
     if kind == "sqlite":
-        pairs = read_sqlite(file, names, items, table)
+        pairs = read_sqlite(file, asked.names, asked.items, asked.table)
     elif kind == "json":
         pairs = _read_json(file, asked)
     else:
@@ -138,6 +137,7 @@ class _Asked:
     names: ColumnNames
     items: Items
     item: str | None
+    table: str | None
     gold: bool
     threshold: float | None
 
