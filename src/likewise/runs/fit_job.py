@@ -128,10 +128,10 @@ class FitJob:
 
     def _read_pairs(self, data: ItemFile, ranks: ProcessGroup | None) -> Pairs:
         """The judgements; of several processes, each reads those of its own items."""
-        if ranks is not None and not self.private and not self.told.changes_judgements:
-            return read_shard(
-                self.pairs, ranks, n_items=len(data), item_ids=data.ids, **self.columns
-            )
+        plain = not self.private and not self.told.changes_judgements
+        names = {n: c for n, c in self.columns.items() if isinstance(c, str) and n != "format"}
+        if ranks is not None and plain and len(names) == len(self.columns):
+            return read_shard(self.pairs, ranks, n_items=len(data), item_ids=data.ids, **names)
         pairs = Pairs.read(
             self.pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **self.columns
         )
