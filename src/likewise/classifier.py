@@ -17,6 +17,7 @@ from torch import nn
 from likewise.errors import InputError
 from likewise.io.json import Record
 from likewise.io.npy import Array
+from likewise.io.progress import stage
 from likewise.items import check_items
 from likewise.items.schema import ItemSchema, column_names
 from likewise.methods import dispatch
@@ -34,7 +35,7 @@ from likewise.pairs import Pairs, as_pairs
 from likewise.serialization import SavedModel, read_model, write_model
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
-from likewise.training.progress import epoch_bar
+from likewise.training.progress import progress_shown
 from likewise.training.recipe import Recipe
 from likewise.training.threads import is_small, one_thread
 
@@ -135,16 +136,16 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         device = choose_device(self.device)
         own = isinstance(self.network, nn.Module)  # of which we know nothing
         small = device.type == "cpu" and not own and is_small(items, judgements)
-        with epoch_bar(self.verbose) as progress, one_thread(when=small):
-            n_classes, evidence = dispatch.number_of_classes(
-                self.n_classes, judgements, len(items), items, at_least=certain.count
-            )
+        with progress_shown(self.verbose), one_thread(when=small):
+            with stage("counting the classes", 0.2 if self.n_classes == "auto" else 0.0):
+                n_classes, evidence = dispatch.number_of_classes(
+                    self.n_classes, judgements, len(items), items, at_least=certain.count
+                )
             problem = self._problem(items, judgements, n_classes, device)
             fitted = dispatch.fit(
                 problem,
                 self.method,
                 replace(self._options(n_classes), known=certain.numbers),
-                progress=progress,
                 checkpoints=checkpoints,
             )
         model = fitted.model.cpu()

@@ -1,35 +1,179 @@
-"""The progress bar: on stderr where somebody looks, and nowhere else."""
+"""Progress: a share and a time to go where somebody looks, a line a stage where nobody does."""
 
 from __future__ import annotations
 
 import io
+import os
+import pty
+import re
+import select
+import subprocess
 import sys
+import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from likewise.training.progress import epoch_bar
-
-ROW = {"epoch": 4.0, "loss": 0.5, "held_out": 0.25}
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from likewise.io.progress import advance, announce, announced, listening, stage, tracked
+from likewise.training.progress import in_words, progress_shown, time_to_go
 
 
-def test_nothing_is_shown_where_nobody_looks(capsys):
-    with epoch_bar(True) as report:
-        assert report is None
+class Heard:
+    """A listener that notes everything."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.shares: list[float] = []
+
+    def stage(self, words: str) -> None:
+        self.words.append(words)
+
+    def share(self, done: float) -> None:
+        self.shares.append(done)
+
+
+def test_stages_divide_the_whole_and_never_go_back() -> None:
+    heard = Heard()
+    with listening(heard):
+        with stage("one", 0.5):
+            for _ in tracked(range(4), "inner", of=4):
+                advance(0.5)
+            advance(0.1)  # late: it was further already
+        with stage("two"):
+            advance(0.5)
+    assert heard.words == ["one", "inner", "two"]
+    expected = [0.0625, 0.125, 0.1875, 0.25, 0.3125, 0.375, 0.4375, 0.5, 0.75, 1.0]
+    assert list(dict.fromkeys(heard.shares)) == pytest.approx(expected)
+    assert heard.shares == sorted(heard.shares)
+
+
+def test_a_loop_that_ends_early_jumps_to_the_end_of_its_part() -> None:
+    heard = Heard()
+    with listening(heard), stage(None, 0.4):
+        for number in tracked(range(10), of=10):
+            if number == 2:
+                break
+    assert heard.shares[-1] == pytest.approx(0.4)
+    assert heard.words == []
+
+
+def test_what_was_announced_names_the_next_part_of_what_is_left() -> None:
+    heard = Heard()
+    with listening(heard):
+        for words, share in (("teacher", 0.25), ("student", 1.0)):
+            announce(words, share)
+            with announced("training"):
+                advance(0.5)
+        with announced("training"):
+            pass
+    assert heard.words == ["teacher", "student", "training"]
+    assert list(dict.fromkeys(heard.shares)) == pytest.approx([0.125, 0.25, 0.625, 1.0])
+
+
+def test_where_nobody_listens_nothing_happens() -> None:
+    with stage("one"), announced("two"):
+        announce("three", 0.5)
+        advance(0.5)
+        assert list(tracked(range(3), "four", of=3)) == [0, 1, 2]
+
+
+def test_an_error_passes_through_and_leaves_nobody_listening() -> None:
+    heard = Heard()
+
+    def fail() -> None:
+        with listening(heard), stage("one"):
+            for number in tracked(range(3), of=3):
+                number / 0
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    advance(0.9)
+    assert heard.shares == []
+
+
+def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_shown(True), stage("one"):
+        advance(0.5)
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("show", [True, False])
-def test_a_terminal_sees_the_epoch_on_stderr(show, monkeypatch, capsys):
+def test_one_line_a_stage_where_a_command_asks_for_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with progress_shown(True, lines=True):
+        with progress_shown(True), stage("one", 0.3):  # inside: it is shown already
+            advance(0.5)
+        with stage("two\x1b[31m"):
+            pass
+    assert capsys.readouterr() == ("", "[  0%] one\n[ 30%] two\\x1b[31m\n")
+    with progress_shown(False, lines=True), stage("one"):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_sees_stage_share_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with epoch_bar(show, "learning") as report:
-        assert (report is not None) is show
-        if report is not None:
-            report(ROW)
-    assert ("learning: epoch 5, loss 0.5000, held-out 0.2500" in terminal.getvalue()) is show
-    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("likewise.training.progress.SETTLING", 0.0)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_shown(True), stage("learning"):
+        advance(0.4)
+        time.sleep(0.2)
+    assert "learning" in terminal.getvalue()
+    assert "40%" in terminal.getvalue()
+    assert "to go" in terminal.getvalue()
+
+
+def test_times_are_said_as_people_say_them() -> None:
+    assert [in_words(s) for s in (4.2, 99, 150, 7200)] == ["4 s", "99 s", "2 min", "2.0 h"]
+    assert time_to_go(10, 0.25) == "about 30 s to go"
+    assert time_to_go(10, 0.0) == time_to_go(0.1, 0.5) == ""
+
+
+def screen_of(command: list[str], folder: Path, until: str, seconds: float) -> str:
+    """What a command shows on a pseudo-terminal until a text matches or the seconds have passed."""
+    leader, follower = pty.openpty()
+    # COLUMNS: a bar of 80 columns would cut the time to go.
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "OMP_NUM_THREADS": "1"}
+    child = subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, cwd=folder, env=environment
+    )
+    os.close(follower)
+    seen, end = "", time.monotonic() + seconds
+    try:
+        while time.monotonic() < end and not re.search(until, plain(seen)):
+            if select.select([leader], [], [], 0.2)[0]:
+                try:
+                    seen += os.read(leader, 65536).decode("utf-8", "replace")
+                except OSError:  # the other end was closed
+                    break
+    finally:
+        child.kill()
+        child.wait()
+        os.close(leader)
+    return plain(seen)
+
+
+def plain(screen: str) -> str:
+    """Without the codes that colour it and move the cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen)
+
+
+@pytest.mark.parametrize("method", ["auto", "mns"])
+def test_a_fit_on_a_terminal_shows_how_far_it_is(tmp_path: Path, method: str) -> None:
+    rng = np.random.default_rng(0)
+    classes = rng.integers(3, size=600)
+    np.save(tmp_path / "items.npy", rng.normal(classes[:, None], 1.0, (600, 12)))
+    left, right = rng.integers(300, size=6000), rng.integers(300, 600, size=6000)
+    same = (classes[left] == classes[right]) ^ (rng.random(6000) < 0.2)
+    rows = [f"{a},{b},{int(s)}" for a, b, s in zip(left, right, same)]
+    (tmp_path / "pairs.csv").write_text("\n".join(["left,right,same", *rows]))
+    command = [sys.executable, "-m", "likewise", "fit", "items.npy", "pairs.csv", "--out", "run"]
+    shown = r"[1-9]\d*% about \d+ (s|min) to go"
+    seen = screen_of([*command, "--method", method, "--classes", "3"], tmp_path, shown, 120)
+    assert re.search(shown, seen), seen[-500:]

@@ -21,7 +21,7 @@ Items = Annotated[
     Path,
     typer.Argument(
         metavar="ITEMS",
-        help=".npy/.npz array, CSV/Parquet of numbers, or a folder of images.",
+        help=".npy/.npz array, CSV/Parquet table, or a folder of images or .txt files.",
         show_default=False,
     ),
 ]
@@ -49,6 +49,19 @@ ImageSize = Annotated[
 Private = Annotated[
     bool,
     typer.Option("--private", help="Leave out names, ids, pictures and single judgements."),
+]
+Embed = Annotated[
+    str | None,
+    typer.Option(
+        "--embed", help="Encode photographs or texts: a name at the hub, .onnx, .pt2, a folder."
+    ),
+]
+TextColumn = Annotated[
+    str | None, typer.Option("--text", help="The column of a table that holds texts.")
+]
+Pixels = Annotated[
+    str | None,
+    typer.Option(help="For .onnx and .pt2: imagenet, clip, half, unit or bytes."),
 ]
 IdColumn = Annotated[
     str | None, typer.Option("--id", help="The column of a table that names the items.")

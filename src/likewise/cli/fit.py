@@ -10,6 +10,7 @@ import typer
 from likewise.cli.app import (
     Annotator,
     Device,
+    Embed,
     Format,
     IdColumn,
     ImageSize,
@@ -17,10 +18,12 @@ from likewise.cli.app import (
     Json,
     Judgements,
     Left,
+    Pixels,
     Private,
     Right,
     Same,
     Seed,
+    TextColumn,
     Threshold,
     columns_of,
     example,
@@ -75,7 +78,7 @@ Like = Annotated[
 WithoutPerson = Annotated[
     list[str] | None, typer.Option(help="Leave this person's judgements out; may be repeated.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
 def fit(
@@ -109,6 +112,9 @@ def fit(
     threshold: Threshold = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
+    pixels: Pixels = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -116,28 +122,48 @@ def fit(
 
     OUT becomes a run folder: the model, what was asked, what came out, and what a report needs.
     """
-    from likewise.classifier import SimilarityClassifier
-    from likewise.runs.fit_job import FitJob
-    from likewise.runs.told import Told
+    _check_model(embed)
+    job: Record = {"columns": columns_of(left, right, same, annotator, format, threshold)}
+    job |= {"id_column": id_column, "image_size": image_size, "private": private}
+    job |= {"resume": resume, "checkpoint_seconds": checkpoint_seconds, "track": track}
+    how: Record = {"n_classes": _number_of_classes(classes), "method": method, "noise": noise}
+    how |= {"network": network, "recipe": _recipe(epochs=epochs, batch_size=batch_size, lr=lr)}
+    how |= {"held_out": held_out, "device": device, "random_state": seed, "verbose": not quiet}
+    told = known, gold, tuple(without_person or ()), like
+    run = _fitted((items, pairs, out), (embed, text, pixels), told, job, how, transition)
+    _tell(run, json)
 
-    columns = columns_of(left, right, same, annotator, format, threshold)
-    told = Told(known, gold, tuple(without_person or ()), like)
-    files: Record = {"id_column": id_column, "image_size": image_size, "private": private}
-    going: Record = {"resume": resume, "checkpoint_seconds": checkpoint_seconds, "track": track}
-    job = FitJob(items, pairs, out, columns, told=told, **files, **going)
-    classifier = SimilarityClassifier(
-        n_classes=_number_of_classes(classes),
-        method=method,
-        transition=_transition(transition),
-        noise=noise,
-        network=network,
-        recipe=_recipe(epochs=epochs, batch_size=batch_size, lr=lr),
-        held_out=held_out,
-        device=device,
-        random_state=seed,
-        verbose=not quiet,
-    )
-    _tell(job.run(classifier), json)
+
+def _fitted(
+    files: tuple[Path, Path, Path],
+    encoding: tuple[str | None, str | None, str | None],
+    told: tuple[Path | None, Path | None, tuple[str, ...], Path | None],
+    job: Record,
+    how: Record,
+    transition: str,
+) -> Run | None:
+    """The run, with progress from before the first slow import on."""
+    from likewise.io.progress import stage
+    from likewise.training.progress import progress_shown
+
+    with progress_shown(how["verbose"], lines=True):
+        with stage(None, 0.03):
+            from likewise.classifier import SimilarityClassifier
+            from likewise.items.encoders.reading import Encoding
+            from likewise.runs.fit_job import FitJob
+            from likewise.runs.told import Told
+        classifier = SimilarityClassifier(transition=_transition(transition), **how)
+        work = FitJob(*files, told=Told(*told), encoding=Encoding(*encoding), tell=say, **job)
+        with stage(None):
+            return work.run(classifier)
+
+
+def _check_model(embed: str | None) -> None:
+    """Refuse a model that is not there in the first second, before anything heavy is imported."""
+    from likewise.io.hub import locate
+
+    if embed is not None:
+        locate(embed)
 
 
 def _number_of_classes(text: str) -> int | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ import typer
 
 from likewise.cli.app import (
     Annotator,
+    Embed,
     Format,
     IdColumn,
     ImageSize,
@@ -20,6 +20,7 @@ from likewise.cli.app import (
     Model,
     Right,
     Same,
+    TextColumn,
     Threshold,
     columns_of,
     example,
@@ -59,13 +60,15 @@ def predict(
     ] = False,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
     json: Json = False,
 ) -> None:
     """Say the class of each item."""
     from likewise.export import probability_columns
     from likewise.io.spreadsheets import write_csv
 
-    classifier, data = _open(model, items, id_column, image_size)
+    classifier, data = _open(model, items, id_column, image_size, embed, text)
     posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
     best = posterior.argmax(axis=1)
     columns: Record = {
@@ -92,13 +95,15 @@ def evaluate(
     column: LabelColumn = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
     json: Json = False,
 ) -> None:
     """Compare with true classes, under the best matching of learned to true ones."""
     from likewise.items.labels import read_labels
     from likewise.metrics import evaluate_predictions
 
-    classifier, data = _open(model, items, id_column, image_size)
+    classifier, data = _open(model, items, id_column, image_size, embed, text)
     positions, labels = read_labels(truth, data, column=column)
     outcome = evaluate_predictions(
         classifier.predict_proba(data.items[positions]), classifier.classes_, labels
@@ -126,6 +131,8 @@ def suspects(
     threshold: Threshold = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
     json: Json = False,
 ) -> None:
     """List the judgements that are most probably wrong, worst first."""
@@ -133,7 +140,7 @@ def suspects(
     from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    classifier, data = _open(model, items, id_column, image_size)
+    classifier, data = _open(model, items, id_column, image_size, embed, text)
     given = Pairs.read(
         pairs,
         **columns_of(left, right, same, annotator, format, threshold),
@@ -165,13 +172,16 @@ def name(
     column: LabelColumn = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
     json: Json = False,
 ) -> None:
     """Give the learned classes names, after a few items whose class is known."""
-    from likewise.items.files import read_items
     from likewise.runs.naming import name_saved
 
-    data = None if items is None else read_items(items, id_column=id_column, size=image_size)
+    data = None
+    if items is not None:
+        _, data = _open(model, items, id_column, image_size, embed, text)
     named = name_saved(model, labels, data, column=column)
     rows = [(k, label, count) for k, (label, count) in enumerate(zip(named.names, named.items))]
     result = {"classes": named.names, "items": named.items, "agreement": named.agreement}
@@ -186,6 +196,8 @@ def suggest(
     out: OutCsv = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
     json: Json = False,
 ) -> None:
     """Say which pairs to ask about next: those whose answers would tell most."""
@@ -193,7 +205,7 @@ def suggest(
     from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    classifier, data = _open(model, items, id_column, image_size)
+    classifier, data = _open(model, items, id_column, image_size, embed, text)
     given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True)
     chosen = choose(classifier, data.items, given, count)
     names = data.names
@@ -207,21 +219,23 @@ def suggest(
 
 
 def _open(
-    model: Path, items: Path, id_column: str | None, image_size: int | None
+    model: Path,
+    items: Path,
+    id_column: str | None,
+    image_size: int | None,
+    embed: str | None,
+    text: str | None,
 ) -> tuple[SimilarityClassifier, ItemFile]:
-    """The classifier and the items to ask it about; images come in the size it was fitted to."""
-    from likewise.classifier import load
-    from likewise.items.files import read_items
-    from likewise.runs import model_folder
+    """The classifier and the items to ask it about, encoded as those of its fit were."""
+    from likewise.io.progress import stage
+    from likewise.training.progress import progress_shown
 
-    classifier = load(model_folder(model))
-    shape = classifier.item_shape_
-    if image_size is None and items.is_dir() and len(shape) > 1 and shape[0] == shape[1]:
-        image_size = shape[0]
-    schema = classifier.item_schema_
-    known = None if schema is None else schema.columns
-    data = read_items(items, id_column=id_column, size=image_size, known=known)
-    return classifier, replace(data, items=classifier.check_items(data.items, data.columns))
+    with progress_shown(True):
+        with stage(None, 0.1):
+            from likewise.runs.model_items import open_with_items
+        return open_with_items(
+            model, items, id_column=id_column, image_size=image_size, embed=embed, text=text
+        )
 
 
 def _emit_columns(

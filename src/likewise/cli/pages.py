@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from likewise.cli.app import IdColumn, ImageSize, Json, Model, Private, example
+from likewise.cli.app import Embed, IdColumn, ImageSize, Json, Model, Private, TextColumn, example
 from likewise.cli.output import emit, facts
 from likewise.errors import InputError
 
@@ -61,12 +61,14 @@ def export(
     items: Annotated[Path | None, typer.Option(help="The items for --tables.")] = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
+    embed: Embed = None,
+    text: TextColumn = None,
     private: Private = False,
     json: Json = False,
 ) -> None:
     """Take a model elsewhere; each export is checked against the original before it is kept."""
     from likewise import export as exporting
-    from likewise.items.files import read_items
+    from likewise.runs.model_items import open_with_items
     from likewise.runs.privacy import shuffled
 
     if private and tables is None:
@@ -82,11 +84,13 @@ def export(
     if tables is not None:
         if items is None:
             raise InputError("--tables needs --items: whose predictions should be written?")
-        data = read_items(items, id_column=id_column, size=image_size)
+        classifier, data = open_with_items(
+            model, items, id_column=id_column, image_size=image_size, embed=embed, text=text
+        )
         if private:
-            exporting.export_tables(model, data.items[shuffled(len(data))], tables)
+            exporting.export_tables(classifier, data.items[shuffled(len(data))], tables)
         else:
-            exporting.export_tables(model, data.items, tables, data.ids)
+            exporting.export_tables(classifier, data.items, tables, data.ids)
         result["tables"] = {"folder": tables}
     rows = [
         (kind, " ".join(str(value) for value in made.values())) for kind, made in result.items()

@@ -23,6 +23,7 @@ from likewise.inference.graph import Graph
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
 from likewise.inference.start_selection import from_clusters
 from likewise.inference.starts import spectral_start
+from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, RateChannel
 from likewise.pairs import Pairs
@@ -61,7 +62,12 @@ def count_by_prediction(
     if features is None:
         return None
     seeing = replace(problem, features=features)
-    tried = search(lambda n_classes: _score(seeing, unseen, n_classes), at_least, len(items) // 5)
+
+    def score(n_classes: int) -> Tensor:
+        with stage(None, 0.12):
+            return _score(seeing, unseen, n_classes)
+
+    tried = search(score, at_least, len(items) // 5)
     count = simplest(tried)
     shown = {str(number): round(float(tried[number].mean()), 4) for number in sorted(tried)}
     return count, {"rule": "held-out judgements", "log_likelihood": shown}

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from likewise.inference.ensemble import TINY, make_bank
+from likewise.io.progress import tracked
 from likewise.nn.model import InputLayer
 from likewise.training.ema import ema_update_
 from likewise.training.optimizers import make_optimizer
@@ -129,7 +130,7 @@ class NetworkHead:
         rows = [torch.where((folds != k) & usable)[0] for k in range(len(held))]
         fit = _Fit(self, rows, generator)
         watch = [_Best(targets, transition, items) for items in held]
-        for _ in range(self.epochs):
+        for _ in tracked(range(self.epochs), of=self.epochs):
             fit.epoch(targets.perceived, transition)
             for best, log_held in zip(watch, fit.average.predict(fit.items, held)):
                 best.offer(log_held)

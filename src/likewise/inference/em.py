@@ -20,6 +20,7 @@ from likewise.inference.cross_fitting import Head, Targets, judged_score, log_pe
 from likewise.inference.graph import Graph
 from likewise.inference.known import clamped
 from likewise.inference.posterior import Posterior, guess
+from likewise.io.progress import tracked
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import class_posterior, likelihood_transition
 
@@ -82,7 +83,7 @@ def run_em(
     posterior: Posterior | None = None if start.weight.min() == 0 else guess(start.perceived)
     best: State | None = None
     waited = 0
-    for _ in range(options.rounds):
+    for _ in tracked(range(options.rounds), of=options.rounds):
         began = time.perf_counter()
         state = _round(
             graph, head, channel, targets, transition, folds, options, generator, posterior

@@ -24,6 +24,7 @@ from likewise.inference.fit_selection import fit_selected, fit_with
 from likewise.inference.graph import contract
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
 from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
+from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
 from likewise.noise.registry import channel_for, noise_names
@@ -160,10 +161,11 @@ def _fit_auto(problem: JointProblem) -> _Fit:
         why = f"class: none of {tests:,} redundant judgements contradicts the others"
         return _Fit(*fit_exact(problem), why, counts)
     channel = _first_channel(problem, "annotator" if problem.n_annotators > 1 else "judgement")
-    if problem.features is None:
-        state, head = fit_from_starts(problem, select_starts(problem, channel))
-    else:
-        state, head = fit_selected(problem, channel)
+    with stage("EM: classes, people and items together", 0.7):
+        if problem.features is None:
+            state, head = fit_from_starts(problem, select_starts(problem, channel))
+        else:
+            state, head = fit_selected(problem, channel)
     if merged.contradictions == 0:  # too few tests to tell: both ways, and compare
         exact = _Fit(*fit_exact(problem), "", counts)
         slipping = state.posterior.evidence
@@ -184,10 +186,11 @@ def _fit_best_channel(
     best = compare_channels(log_f, problem.graph, options, problem.generator)
     if _kind(best.channel) != _kind(state.channel):
         start = state.targets.perceived, best.channel
-        if problem.features is None:
-            state, head = fit_from_starts(problem, [start])
-        else:
-            state = fit_with(problem, head, start)
+        with stage("EM with the noise model that answers prefer"):
+            if problem.features is None:
+                state, head = fit_from_starts(problem, [start])
+            else:
+                state = fit_with(problem, head, start)
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen

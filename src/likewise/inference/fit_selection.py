@@ -22,10 +22,12 @@ from likewise.inference.graph import Graph
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.ranking import HELD_OUT, jackknife_error
 from likewise.inference.start_selection import Start, em_from, select_starts
+from likewise.io.progress import stage
 from likewise.noise.channels import Channel
 from likewise.noise.estimation import likelihood_transition
 
 ROUNDS = 20  # of EM: cheap with these heads, and slow to settle
+PART = 0.12  # of the job at hand, which takes about eight fits like it
 LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
 CLEARLY = 2.0  # standard errors by which features must foretell what judgements say of an item
 
@@ -99,7 +101,8 @@ def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
 
 
 def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
-    state = fit_with(seen, head, start)
+    with stage(None, PART):
+        state = fit_with(seen, head, start)
     scores = answer_log_likelihood(state.targets.perceived, unseen, state.channel).double()
     return Trial(state, head, scores)
 

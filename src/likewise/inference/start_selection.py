@@ -27,6 +27,7 @@ from likewise.inference.starts import (
     spectral_embedding,
     spectral_start,
 )
+from likewise.io.progress import tracked
 from likewise.noise.channels import Channel, ExactChannel
 
 TRIAL_ROUNDS = 2
@@ -71,7 +72,7 @@ def select_starts(problem: JointProblem, channel: Channel, confusions: bool = Tr
 def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, Head]:
     """EM with a network from each first guess; the one of highest evidence."""
     head = problem.network_head()
-    states = [em_from(problem, head, one) for one in starts]
+    states = [em_from(problem, head, one) for one in tracked(starts, of=len(starts))]
     return max(states, key=lambda state: state.evidence), head
 
 

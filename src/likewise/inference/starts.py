@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from likewise.inference.belief_propagation import edge_statistics, infer
 from likewise.inference.graph import Contraction, Graph
 from likewise.inference.posterior import Posterior
+from likewise.io.progress import tracked
 from likewise.nn.cpu_kernels import similarities, softmax
 from likewise.noise.channels import Channel, ExactChannel
 from likewise.pairs import spectrum
@@ -103,7 +104,7 @@ def pairwise_start(
     optimizer = AdamW(module.parameters(), lr=1e-3, weight_decay=1e-2)
     edge_table = _edge_table(graph, channel)
     batch_size = int(np.clip(len(graph) // 20, min(512, len(graph)), 2048))
-    for step in range(steps):
+    for step in tracked(range(steps), of=steps):
         if step in UPDATE_AT:
             channel = _refit(channel, graph, _predict(module, items))
             edge_table = _edge_table(graph, channel)

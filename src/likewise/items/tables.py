@@ -95,11 +95,11 @@ class ItemTable:
             raise InputError(f"{self.path.name} has no rows.")
         return np.concatenate(parts), self._checked(ids) if named else None
 
-    def text(self, most: int | None = None) -> TextRows:
-        """Every cell as text, of the first ``most`` columns."""
+    def text(self, most: int | None = None, only: list[str] | None = None) -> TextRows:
+        """Every cell as text, of the first ``most`` columns, or of those named in ``only``."""
         import pyarrow as pa
 
-        shown = self.columns[:most]
+        shown = self.columns[:most] if only is None else only
         self._check_size(8 * (len(shown) + 1))
         named = [] if self.id_column is None else [self.id_column]
         schema = pa.schema([(str(k), pa.string()) for k in range(len(shown))])
@@ -153,7 +153,8 @@ class _NotNumbers(Exception):
         whole = text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
         shown = f"{whole!r}, not a number" if text else "blank"
         super().__init__(
-            f"{name} is {shown}; items must be finite numbers (a column called id may name them)."
+            f"{name} is {shown}; items must be finite numbers (a column called id may name them, "
+            "and --text says which column holds texts)."
         )
         self.row = row
 

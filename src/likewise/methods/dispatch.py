@@ -17,7 +17,6 @@ from likewise.methods.result import FitResult
 from likewise.pairs import Pairs
 from likewise.pairs.shards import exchange_of, whole
 from likewise.training.checkpoints import Checkpoints, digest_of
-from likewise.training.progress import Report
 from likewise.training.scheduler import run_program
 
 PART = 32 * 2**20  # bytes; of a larger array `digest_of` takes a sample
@@ -58,7 +57,6 @@ def fit(
     problem: Problem,
     method: str,
     options: FitOptions | None = None,
-    progress: Report | None = None,
     checkpoints: Checkpoints | None = None,
 ) -> FitResult:
     """Train by the method asked for; "auto" chooses and says why in ``choice``.
@@ -74,7 +72,7 @@ def fit(
         options = replace(options, checkpoints=checkpoints)
     if "noise" not in chosen.honours:  # a pairwise loss draws its batches from all judgements
         problem = replace(problem, pairs=whole(problem.pairs))
-    fitted = run_program(chosen.start(problem, options), progress, checkpoints)
+    fitted = run_program(chosen.start(problem, options), checkpoints=checkpoints)
     return replace(fitted, choice=fitted.choice or f"{fitted.method}: as asked")
 
 

@@ -24,6 +24,8 @@ from torch import Tensor
 
 from likewise.errors import InputError
 from likewise.inference.known import certain_posterior, one_hot
+from likewise.inference.problem import has_rich_features
+from likewise.io.progress import stage
 from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.options import FitOptions
@@ -54,7 +56,9 @@ def joint_program(
 
     ``known`` (N, C) are classes that are certain beforehand (`likewise.inference.known`).
     """
-    found = find_evidence(problem, transition, noise, checkpoints, known)
+    by_em = has_rich_features(problem.items, problem.network)  # then no network comes after
+    with stage("what the judgements say together", 0.95 if by_em else 0.3):
+        found = find_evidence(problem, transition, noise, checkpoints, known)
     if transition is None:
         transition = np.eye(problem.n_classes)
     given = transition if isinstance(transition, np.ndarray) and not found.of_classes else None

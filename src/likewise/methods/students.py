@@ -14,9 +14,17 @@ import torch
 from torch import Tensor
 
 from likewise.io.json import Record
+from likewise.io.progress import announce
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, Row
-from likewise.methods.teachers import CrossFit, Index, at_temperature, calibrated, network_run
+from likewise.methods.teachers import (
+    CrossFit,
+    Index,
+    at_temperature,
+    calibrated,
+    network_run,
+    student_epochs,
+)
 from likewise.nn.model import logits_of
 from likewise.noise.estimation import TINY, class_posterior
 from likewise.training.objectives.forward_corrected import Distillation
@@ -39,6 +47,8 @@ def generations(
         pool = pooled(torch.stack(g), transition, evidence, problem.parts[1])
         posterior = class_posterior(pool.clamp_min(TINY).log(), transition, evidence)
         recipe, start = _student_recipe(found.recipe, changes), (2 + number) * len(found.teachers)
+        left = student_epochs(found.recipe, number - 1)
+        announce(f"student {number} of {len(found.recipe.students)}", recipe.epochs / left)
         if number == len(found.recipe.students):
             break
         before = yield from distil(problem, evidence, posterior, transition, recipe, start)

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.io.progress import announce
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, finish
 from likewise.nn.model import logits_of
@@ -58,6 +59,8 @@ def cross_fit(
         train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         scored = held[:: max(1, len(held) // SCORED)]
         objective = ForwardCorrected(evidence[train], evidence[scored], problem.device, fixed)
+        words, left = f"teacher {fold + 1} of {recipe.teachers}", recipe.teachers - fold
+        announce(words, recipe.epochs / (left * recipe.epochs + student_epochs(recipe)))
         run = yield network_run(problem, objective, recipe, train, scored, start=again + fold)
         networks.append(calibrated(problem, run, evidence, held))
         logits = logits_of(networks[-1].model, problem.take(held), problem.device).cpu()
@@ -65,6 +68,11 @@ def cross_fit(
     there = log_g.to(problem.device), evidence.to(problem.device)
     transition, temperature = (found.cpu() for found in held_out_transition(*there))
     return CrossFit((log_g / temperature).log_softmax(dim=1), transition, networks, run.recipe)
+
+
+def student_epochs(recipe: Recipe, after: int = 0) -> int:
+    """How many epochs the students after the first few are trained for, all together."""
+    return sum(int(str(c.get("epochs", recipe.epochs))) for c in recipe.students[after:])
 
 
 def fold_of_items(problem: Problem, folds: int) -> Index:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError, NonFiniteError
 from likewise.io.json import plain_object
+from likewise.io.progress import stage
 from likewise.io.provenance import input_record
-from likewise.items.files import ItemFile, read_items
+from likewise.items.encoders.reading import Encoding, Reading, read_to_fit
+from likewise.items.encoders.stored import describe
+from likewise.items.encoders.tfidf import TfidfSvd
+from likewise.items.files import ItemFile
 from likewise.pairs import Pairs
 from likewise.pairs.privacy import without_names
 from likewise.pairs.shards import read_shard, whole
@@ -49,6 +54,10 @@ class FitJob:
     """The column of a table of items that names them."""
     image_size: int | None = None
     """Pixels a side to which every image of a folder is scaled."""
+    encoding: Encoding = field(default_factory=Encoding)
+    """How photographs and texts become numbers."""
+    tell: Callable[[str], None] | None = None
+    """Told in a sentence, before the fit starts, what would help more."""
     resume: bool = False
     """Whether to go on with the same fit, where it was cut short."""
     checkpoint_seconds: float = 60.0
@@ -92,10 +101,12 @@ class FitJob:
         self, classifier: SimilarityClassifier, config: Config, checkpoints: Checkpoints
     ) -> Run | None:
         started = time.perf_counter()
-        data = read_items(self.items, id_column=self.id_column, size=self.image_size)
+        with stage(None, 0.1):
+            reading = self._read(classifier)
+        data = reading.data
         known = self.told.known_classes(data)
         try:
-            with process_group_of_torchrun() as process_group:
+            with process_group_of_torchrun() as process_group, stage(None, 0.8):
                 pairs = self._read_pairs(data, process_group)
                 read = time.perf_counter()
                 classifier.fit(
@@ -115,16 +126,44 @@ class FitJob:
         if self.told.like is not None:
             likeness = asdict(keep_classes(classifier, data, self.told.like))
             figures["like"] = likeness | ({"run": ""} if self.private else {})
-        return write_run(
-            self.out,
-            classifier,
-            data.items,
-            whole(pairs),
-            ids=None if data.ids is None else data.ids.tolist(),
-            config=config,
-            metrics={"device": str(choose_device(classifier.device)), **figures},
-            private=self.private,
+        if reading.encoder is not None:
+            config = {**config, "encoder": describe(reading.encoder)}
+            schema = classifier.item_schema_
+            assert schema is not None  # it was fitted just now
+            classifier.item_schema_ = replace(schema, encoder=reading.encoder.name)
+        with stage("writing the run"):
+            return write_run(
+                self.out,
+                classifier,
+                data.items,
+                whole(pairs),
+                ids=None if data.ids is None else data.ids.tolist(),
+                config=config,
+                metrics={"device": str(choose_device(classifier.device)), **figures},
+                encoded=reading,
+                text=self.encoding.text,
+                private=self.private,
+            )
+
+    def _read(self, classifier: SimilarityClassifier) -> Reading:
+        """The items as numbers; a network, or training, that was asked for takes the pixels."""
+        asked = (classifier.network, classifier.recipe)
+        wanted = any(one is not None for one in asked) or classifier.method not in ("auto", "joint")
+        found = read_to_fit(
+            self.items,
+            replace(self.encoding, network=wanted),
+            id_column=self.id_column,
+            image_size=self.image_size,
+            seed=int(classifier.random_state or 0),
         )
+        if self.private and isinstance(found.encoder, TfidfSvd):
+            raise InputError(
+                "--private cannot keep the words of the texts out of a run that is to encode "
+                "others by them; take a model (--embed NAME)."
+            )
+        if found.note is not None and self.tell is not None:
+            self.tell(found.note)
+        return found
 
     def _read_pairs(self, data: ItemFile, ranks: ProcessGroup | None) -> Pairs:
         """The judgements; of several processes, each reads those of its own items."""
@@ -151,6 +190,7 @@ class FitJob:
     def _config(self, classifier: SimilarityClassifier) -> Config:
         """Everything that is needed to repeat the run."""
         inputs = {"id": self.id_column, "image_size": self.image_size}
+        inputs |= {"embed": self.encoding.model, "text": self.encoding.text}
         config: Config = {
             "command": "fit",
             "seed": classifier.random_state,

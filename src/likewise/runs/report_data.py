@@ -6,6 +6,7 @@ looked at (enough for a curve and for the worst of them).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ FEW_JUDGEMENTS = 50  # a calibration curve of fewer says nothing
 THUMBNAIL = 48
 EXAMPLES = 12  # most typical, and as many most uncertain, items of a class have a thumbnail
 BINS = 20
+Pictures = Callable[[list[int]], NDArray[np.uint8]]
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,12 @@ def collect(
     items: Array,
     pairs: Pairs,
     rng: np.random.Generator,
+    pictures: Pictures | None = None,
 ) -> ReportData:
-    """Everything that a report shows of a classifier on the items it was fitted to."""
+    """Everything that a report shows of a classifier on the items it was fitted to.
+
+    ``pictures`` gives the small pictures (n, h, w, 3) of items that were encoded, by position.
+    """
     posterior = classifier.predict_proba(items)  # (N, C)
     kept = _kept(len(items), posterior.shape[1], rng)
     worst = worst_judgements(classifier, items, sample(pairs, rng))
@@ -64,8 +70,8 @@ def collect(
         posterior=posterior[kept].astype(np.float16),
         map=neighbour_map(classifier.transform(items[kept])),
         sizes=np.bincount(posterior.argmax(axis=1), minlength=posterior.shape[1]),
-        thumbnails=thumbnails(items, shown),
-        thumbnail_of=shown if items.ndim > 2 else shown[:0],
+        thumbnails=thumbnails(items, shown) if pictures is None else pictures(shown.tolist()),
+        thumbnail_of=shown if items.ndim > 2 or pictures is not None else shown[:0],
         suspects=worst,
         calibration=calibration(classifier, items, posterior, pairs, rng),
     )

@@ -4,7 +4,7 @@
       config.json    what was asked: parameters, seed, the inputs and their digests, versions
       metrics.json   final figures: method and why, accuracy where truth was given, T, timings
       history.csv    a row an epoch
-      model/         the classifier (`likewise.serialization`)
+      model/         the classifier (`likewise.serialization`), and the encoder of its items
       report.json    judgements described, calibration, suspects, annotators
       items.npz      kept items: posterior, map, ids, thumbnails, truth (`report_data`)
 
@@ -31,6 +31,7 @@ from likewise.runs.files import history_text, read_arrays, read_history, read_js
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
+    from likewise.items.encoders.reading import Reading
     from likewise.pairs import Pairs
     from likewise.runs.report_data import ReportData
 
@@ -181,6 +182,8 @@ def write_run(
     truth: ArrayLike | None = None,
     metrics: Record | None = None,
     private: bool = False,
+    encoded: Reading | None = None,
+    text: str | None = None,
 ) -> Run:
     """Write a fitted classifier, and all that is known about how it came to be, into a new folder.
 
@@ -188,6 +191,8 @@ def write_run(
     ``private`` leaves out what is about single items and judgements (`likewise.runs.privacy`);
     people's names are left out where the classifier was fitted to judgements without them
     (`likewise.pairs.privacy.without_names`).
+    ``encoded`` says what the items were made of: the encoder is kept beside the model, with the
+    column ``text`` that it read.
     """
     from likewise.runs import privacy
     from likewise.runs.report_data import collect
@@ -197,7 +202,8 @@ def write_run(
     names = np.array(
         _one_each(np.arange(len(items)) if ids is None else list(ids), len(items), "ids"), np.str_
     )
-    data = collect(classifier, items, pairs, np.random.default_rng(0))
+    pictures = None if encoded is None else encoded.pictures
+    data = collect(classifier, items, pairs, np.random.default_rng(0), pictures)
     figures = {**_figures(classifier, items, pairs, true), **(metrics or {})}
     if private:
         classifier, data = privacy.without_beliefs(classifier), privacy.without_items(data)
@@ -218,6 +224,10 @@ def write_run(
         write_json(temporary / "report.json", plain(report))
         _write_arrays(temporary / "items.npz", data, names, true)
         classifier.save(temporary / "model")
+        if encoded is not None and encoded.encoder is not None:
+            from likewise.items.encoders.stored import FOLDER, save_encoder
+
+            save_encoder(encoded.encoder, temporary / "model" / FOLDER, text)
     return Run.open(path)
 
 

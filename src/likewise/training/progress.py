@@ -1,29 +1,103 @@
-"""A progress bar on stderr, where somebody is looking."""
+"""Progress on stderr: a bar with a share done and a time to go, or a line a stage.
+
+A bar where somebody is looking; lines where stderr is a file and the command line asks for them.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-Report = Callable[[dict[str, float]], None]
+from likewise.io.progress import has_listener, listening
+from likewise.io.terminal import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+SETTLING = 1.0  # seconds before a time to go is worth saying
 
 
 @contextlib.contextmanager
-def epoch_bar(show: bool, label: str = "training") -> Iterator[Report | None]:
-    """A callback for each epoch's figures; None where nothing is to be shown."""
-    if not show or not sys.stderr.isatty():
-        yield None
-        return
+def progress_shown(show: bool, lines: bool = False) -> Iterator[None]:
+    """Show how far all is that happens inside; where somebody outside shows it, leave it to them.
+
+    ``lines``: where stderr is no terminal, one line for each stage.
+    """
+    if not show or has_listener():
+        yield
+    elif not sys.stderr.isatty():
+        with listening(StageLines()) if lines else contextlib.nullcontext():
+            yield
+    else:
+        with _bar() as bar, listening(ProgressBar(bar)):
+            yield
+
+
+class StageLines:
+    """One line for each stage, with the share that is done when it begins."""
+
+    def __init__(self) -> None:
+        self._done, self._said = 0.0, ""
+
+    def stage(self, words: str) -> None:
+        if words != self._said:
+            sys.stderr.write(f"[{self._done:4.0%}] {printable(words)}\n")
+            sys.stderr.flush()
+        self._said = words
+
+    def share(self, done: float) -> None:
+        self._done = done
+
+
+class ProgressBar:
+    """A bar of rich's, the share in per cent, and the time to go by the pace so far."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self._task = bar, bar.add_task("reading", total=1.0)
+
+    def stage(self, words: str) -> None:
+        self._bar.update(self._task, description=printable(words))
+
+    def share(self, done: float) -> None:
+        self._bar.update(self._task, completed=done)
+
+
+def time_to_go(elapsed: float, done: float) -> str:
+    """By the pace so far, in words; nothing where there is no pace yet."""
+    if done <= 0 or elapsed < SETTLING:
+        return ""
+    return f"about {in_words(elapsed * (1 - done) / done)} to go"
+
+
+def in_words(seconds: float) -> str:
+    """A length of time as people say it."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _bar() -> Progress:
     from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TaskProgressColumn,
+        TextColumn,
+    )
+    from rich.text import Text
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label)
+    class TimeToGo(ProgressColumn):
+        """Drawn anew all the time: it grows while nothing moves."""
 
-        def report(row: dict[str, float]) -> None:
-            text = f"{label}: epoch {int(row['epoch']) + 1}, loss {row['loss']:.4f}"
-            bar.update(task, description=f"{text}, held-out {row['held_out']:.4f}")
+        def render(self, task: Task) -> Text:
+            return Text(time_to_go(task.elapsed or 0.0, task.completed))
 
-        yield report
+    words = TextColumn("{task.description}", markup=False)
+    columns = (words, BarColumn(bar_width=24), TaskProgressColumn(), TimeToGo())
+    return Progress(*columns, console=Console(stderr=True), transient=True)

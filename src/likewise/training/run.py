@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor, nn
 
+from likewise.io.progress import advance
 from likewise.items import Items
 from likewise.nn.model import logits_of, without_tta
 from likewise.nn.stochastic import StepRandomness, may_draw
@@ -93,8 +94,7 @@ class TrainingRun:
         self.updater = Updater(self.model, recipe, self.batches)
         self.loss = StepLoss(self.model, self.updater.ema, objective, recipe, self.batches)
         self.log = EpochLog(self.batches.steps_per_epoch, device, recipe)
-        self.best = BestEpoch(self.scored_model, objective.tensors())
-        self.epoch = 0
+        self.epoch, self.best = 0, BestEpoch(self.scored_model, objective.tensors())
         self.until: int | None = None  # stop before the last epoch, to go on later or not at all
         if process_group is not None or not self.batches.source.is_resident:
             capture = False  # messages between processes, reading from disk: outside of graphs
@@ -116,8 +116,9 @@ class TrainingRun:
         with self.on_stream():
             while not self.finished:
                 self.begin_epoch()
-                for _ in range(self.steps_per_epoch):
+                for done in range(self.steps_per_epoch):
                     self.step()
+                    advance((self.epoch + (done + 1) / self.steps_per_epoch) / self.recipe.epochs)
                 self.end_epoch()
                 if progress is not None and self.history:
                     progress(self.history[-1])

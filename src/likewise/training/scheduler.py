@@ -17,6 +17,7 @@ from typing import TypeVar
 import torch
 
 from likewise.errors import LikewiseError, TrainingError
+from likewise.io.progress import announced
 from likewise.training.checkpoints import Checkpoints, part_of
 from likewise.training.run import TrainingRun
 
@@ -39,7 +40,7 @@ def run_program(
         run = next(program)
         while True:
             run.name = run.name or f"stage-{stage}"
-            with device_errors():
+            with device_errors(), announced("training"):
                 if checkpoints is None:
                     run.train(progress)
                 else:
