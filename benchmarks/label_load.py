@@ -40,7 +40,7 @@ serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_
       announce=lambda url: print(url, flush=True))
 """
 RETRY_S = 0.05
-BEGIN, END = "<!-- results:label_load -->\n", "<!-- /results -->"
+END = "<!-- /results -->"
 
 
 class Server:
@@ -238,11 +238,12 @@ def as_table(result: dict[str, Any]) -> str:
     return text + "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
-def write_docs(path: Path, result: dict[str, Any]) -> None:
-    """Put the table between its markers."""
-    before, rest = path.read_text().split(BEGIN)
+def write_docs(path: Path, name: str, table: str) -> None:
+    """Put the table of some results between its markers."""
+    begin = f"<!-- results:{name} -->\n"
+    before, rest = path.read_text().split(begin)
     after = rest.split(END, 1)[1]
-    path.write_text(f"{before}{BEGIN}{as_table(result)}{END}{after}")
+    path.write_text(f"{before}{begin}{table}{END}{after}")
 
 
 def main() -> None:
@@ -277,7 +278,7 @@ def main() -> None:
         temporary.write_text(text + "\n")
         temporary.replace(options.out)
     if options.docs is not None:
-        write_docs(options.docs, result)
+        write_docs(options.docs, "label_load", as_table(result))
 
 
 if __name__ == "__main__":

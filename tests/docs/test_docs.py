@@ -16,6 +16,8 @@ from docs_pages import DOCS, ROOT, blocks_of, data_folder, inside, run_page
 # Run by other tests, with what their pages need.
 ELSEWHERE = {
     "label.md": "tests/label/test_label_docs.py runs it against a real database",
+    "sorting.md": "tests/label/test_people_docs.py runs it on a database that people have sorted",
+    "hiring.md": "tests/label/test_people_docs.py runs it on a round of hired people",
     "extending.md": "tests/docs/test_extending.py follows it in a copy of the package",
 }
 PAGES = sorted(path for path in DOCS.glob("*.md") if path.name not in ELSEWHERE)

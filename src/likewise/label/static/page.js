@@ -140,6 +140,9 @@ function showProgress(mine, everyone) {
 function showDone(next) {
   const finish = next.finish || {};
   $("done-title").textContent = next.finish ? "Thank you, that was all" : page.mode.allDone;
+  $("done-text").textContent = finish.address
+    ? "Every answer is stored. “Finish” takes you back to where you came from."
+    : "You have judged all there are. Thank you: every answer is stored, and you may close this page.";
   $("done-code").hidden = !finish.code;
   $("code").textContent = finish.code || "";
   $("done-link").hidden = !finish.address;
