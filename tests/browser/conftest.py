@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
+from console import unexpected
 from devices import ARGUMENTS, DESKTOP, find_chromium, missing
 
 # Without a browser, test_browser.py alone says so, in one line.
@@ -59,4 +58,4 @@ def open_page(chromium):
     yield open_
     for context in contexts:
         context.close()
-    assert [text for text in problems if not any(re.search(e, text) for e in expected)] == []
+    assert unexpected(problems, expected) == []
