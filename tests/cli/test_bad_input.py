@@ -369,7 +369,7 @@ def test_a_name_that_cannot_be_is_a_persons_mistake(
 ) -> None:
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("left,right,same\n0,1,1\n1,2,0\n")
-    assert run("group", pairs, "--out", tmp_path / name) == 2
+    assert run("group", str(pairs), "--out", str(tmp_path / name)) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert len(told) < 500
