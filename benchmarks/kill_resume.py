@@ -1,32 +1,39 @@
-"""SIGKILL at random moments of fits and of a table: all go on, and end as if nothing had happened.
+"""SIGKILL at random moments of every command that writes: all end as if nothing had happened.
 
 A child process runs the command and is killed after a random part of the time that it needs. Then
-every file that can be seen is opened: it must be whole. The same command with ``--resume`` (or
-``reproduce`` again) must end with the very files of a run that was left alone, bit for bit.
+every file that can be seen is opened: it must be whole. The same command again (``fit`` with
+``--resume``) must end with the very files of a run that was left alone, bit for bit. The labelling
+server is killed while people answer: every answer that it acknowledged must be in its database.
 
-    python benchmarks/kill_resume.py [--fits 50] [--tables 20] [--out results/kill_resume.json]
+    python benchmarks/kill_resume.py [--fits 28] [--tables 10] [--others 9] [--servers 10]
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import hashlib
 import importlib
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import pyarrow.parquet as pq
 import torch
 
+from label_load import Server, crowd, make_pictures, verify
 from likewise import __version__, cli
 from likewise.classifier import load
 from likewise.experiments import grid
@@ -117,6 +124,13 @@ def _open(path: Path) -> None:
         from safetensors.torch import load_file
 
         load_file(path)
+    elif path.suffix == ".parquet":
+        pq.read_table(path)
+    elif path.suffix == ".onnx":
+        onnx.checker.check_model(onnx.load(path))
+    elif path.suffix == ".html":
+        if not path.read_text().rstrip().endswith("</html>"):
+            raise ValueError("the page is cut")
     elif not path.read_text().endswith("\n"):
         raise ValueError("the last line is cut")
 
@@ -156,6 +170,15 @@ def make_data(folder: Path) -> None:
     Pairs.from_labels(perceived, per_item=40, random_state=0).write(folder / "pairs.csv")
 
 
+def make_run(data: Path) -> None:
+    """A finished run of that data, and a few classes to name its own by."""
+    work = fit_work("mns", data, data)
+    if run_command(work.first) != 0:
+        raise SystemExit(SAID.read_text())
+    lines = [f"{k},kind {k % 4}\n" for k in range(40)]
+    (data / "labels.csv").write_text("item,label\n" + "".join(lines))
+
+
 def fit_work(name: str, data: Path, folder: Path) -> Work:
     command = ["fit", str(data / "items.npy"), str(data / "pairs.csv"), "--classes", "4"]
     command += ["--out", str(folder / "run"), "--seed", "1", "--device", "cpu", "--quiet"]
@@ -168,6 +191,45 @@ def table_work(folder: Path) -> Work:
     command = ["reproduce", str(folder / "table.toml"), "--out", str(folder / "runs")]
     command += ["--device", "cpu"]
     return Work("reproduce", folder, command, command, table_fingerprint)
+
+
+def saved_fingerprint(folder: Path) -> str:
+    """A digest of a saved run and of what was made of it; the run must also load."""
+    load(Run.open(folder / "run").model)
+    seal = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        seal.update(str(path.relative_to(folder)).encode() + path.read_bytes())
+    return seal.hexdigest()
+
+
+# What is made of a saved run, in {here}.
+OTHERS = {
+    "report": "report {here}/run --out {here}/page.html",
+    "name": "name {here}/run {data}/labels.csv",
+    "export --onnx": "export {here}/run --onnx {here}/model.onnx",
+    "export --tables": "export {here}/run --tables {here}/tables --items {data}/items.npy",
+    "predict": "predict {here}/run {data}/items.npy --out {here}/predictions.csv",
+    "suspects": "suspects {here}/run {data}/items.npy {data}/pairs.csv --out {here}/suspects.csv",
+}
+
+
+def other_work(name: str, data: Path, folder: Path) -> Work:
+    shutil.copytree(data / "run", folder / "run")
+    command = OTHERS[name].format(here=folder, data=data).split()
+    return Work(name, folder, command, command, saved_fingerprint)
+
+
+def kill_servers(kills: int) -> dict[str, int]:
+    """Six people answer while the server is killed so many times; what became of the answers."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_pictures(folder / "pictures", 60)
+        server = Server(folder / "pictures", folder / "answers.db")
+        try:
+            persons = asyncio.run(crowd(server, people=6, answers=5 * (kills + 1), kills=kills))
+        finally:
+            server.stop()
+        return {"kills": kills, **verify(persons, folder / "answers.db")}
 
 
 def reference(make: Callable[[Path], Work]) -> tuple[str, float]:
@@ -210,8 +272,10 @@ def kill_once(
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     """Do it, print a line a kill, write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--fits", type=int, default=50)
-    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--fits", type=int, default=28)
+    parser.add_argument("--tables", type=int, default=10)
+    parser.add_argument("--others", type=int, default=9, help="kills of each other command")
+    parser.add_argument("--servers", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("results/kill_resume.json"))
     options = parser.parse_args(arguments)
@@ -240,12 +304,19 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         if options.tables:
             makers["reproduce"] = table_work
             kinds += ["reproduce"] * options.tables
+        if options.others:
+            make_run(data)
+            for name in OTHERS:
+                makers[name] = lambda path, name=name: other_work(name, data, path)
+                kinds += [name] * options.others
         references = {name: reference(makers[name]) for name in dict.fromkeys(kinds)}
         for number, name in enumerate(kinds, 1):
             row = kill_once(makers[name], *references[name], rng)
             rows.append(row)
             print(f"{number:3d} {json.dumps(row)}", flush=True)
     result = summary(rows, {name: seconds for name, (_, seconds) in references.items()})
+    if options.servers:
+        result["server"] = kill_servers(options.servers)
     SAID.unlink(missing_ok=True)
     write_json(options.out, result)
     print(json.dumps({k: v for k, v in result.items() if k != "kills"}, indent=2))
@@ -253,10 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 
 
 def summary(rows: list[dict[str, Any]], seconds: dict[str, float]) -> dict[str, Any]:
-    tables = [row for row in rows if row["work"] == "reproduce"]
     return {
-        "fit_kills": len(rows) - len(tables),
-        "table_kills": len(tables),
+        "killed": dict(Counter(row["work"] for row in rows)),
         "resumed": sum(row["resumed"] for row in rows),
         "equal": sum(row["equal"] for row in rows),
         "torn_files": sum(len(row["torn"]) for row in rows),
@@ -270,4 +339,6 @@ def summary(rows: list[dict[str, Any]], seconds: dict[str, float]) -> dict[str, 
 if __name__ == "__main__":
     outcome = main()
     whole = len(outcome["kills"])
-    sys.exit(not (outcome["equal"] == outcome["resumed"] == whole and not outcome["torn_files"]))
+    kept = outcome.get("server", {"lost": 0, "changed": 0, "stored_twice": 0})
+    good = outcome["equal"] == outcome["resumed"] == whole and not outcome["torn_files"]
+    sys.exit(not good or bool(kept["lost"] or kept["changed"] or kept["stored_twice"]))

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from likewise.errors import InputError
@@ -17,8 +17,7 @@ from likewise.errors import InputError
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = _begin(path)
     try:
         yield temporary
         _sync(temporary)
@@ -32,8 +31,7 @@ def replacing(path: Path) -> Iterator[Path]:
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder that becomes ``path`` when the block ends well; ``path`` must be new."""
     check_vacant(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = _begin(path)
     try:
         temporary.mkdir()
         yield temporary
@@ -71,11 +69,36 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def write_jsons(values: Mapping[Path, object]) -> None:
+    """Several JSON files that belong together: all are written before the first takes its place."""
+    with contextlib.ExitStack() as removal:
+        temporaries = {}
+        for path, value in values.items():
+            temporaries[path] = temporary = _begin(path)
+            removal.callback(_remove, temporary)
+            temporary.write_text(_json(value), encoding="utf-8")
+            _sync(temporary)
+        for path, temporary in temporaries.items():
+            os.replace(temporary, path)
+        for folder in {path.parent for path in values}:
+            _sync(folder)
+
+
 def write_json(
     path: Path, value: object, default: Callable[[object], object] | None = None
 ) -> None:
     """JSON with NaN refused: a file that every reader can read."""
-    write_text(path, json.dumps(value, indent=2, allow_nan=False, default=default) + "\n")
+    write_text(path, _json(value, default))
+
+
+def _json(value: object, default: Callable[[object], object] | None = None) -> str:
+    return json.dumps(value, indent=2, allow_nan=False, default=default) + "\n"
+
+
+def _begin(path: Path) -> Path:
+    """A name beside ``path`` for what is not whole yet; every file of ours begins here."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 def _sync(path: Path) -> None:

@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from likewise.classifier import load
 from likewise.errors import InputError
-from likewise.io.atomic import write_json
+from likewise.io.atomic import write_jsons
 from likewise.io.npy import Array
 from likewise.items.files import ItemFile
 from likewise.items.labels import read_labels
 from likewise.metrics import names_by_majority
 from likewise.runs.files import read_json
 from likewise.runs.run import Run, model_folder
-from likewise.serialization import rename_classes
-from likewise.serialization.description import read_description
+from likewise.serialization.description import read_description, with_class_names
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,11 @@ def name_saved(
     names = [str(name) for name in classes]
     known = np.unique(given)
     behind = [int(counts[k, known == name].sum()) for k, name in enumerate(names)]
-    rename_classes(folder, names)
+    changed: dict[Path, object] = {**with_class_names(folder, names)}
     metrics = Path(model) / "metrics.json"
     if metrics.is_file():
-        write_json(metrics, {**read_json(metrics), "class_names": names})
+        changed[metrics] = {**read_json(metrics), "class_names": names}
+    write_jsons(changed)
     return Named(names, behind, sum(behind) / len(given))
 
 

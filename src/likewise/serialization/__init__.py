@@ -1,6 +1,5 @@
 """A fitted model as a folder of JSON and safetensors, never a pickle."""
 
-from likewise.serialization.description import rename_classes
 from likewise.serialization.model_folder import SavedModel, read_model, write_model
 
-__all__ = ["SavedModel", "read_model", "rename_classes", "write_model"]
+__all__ = ["SavedModel", "read_model", "write_model"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from likewise.errors import InputError
-from likewise.io.atomic import write_json
 from likewise.io.json import Json, JsonObject, read_json_object
 from likewise.items.schema import ItemSchema
 from likewise.methods.result import names_kept
@@ -80,11 +79,11 @@ def read_description(folder: Path) -> Description:
     return _checked(about, path)
 
 
-def rename_classes(folder: Path, names: list[str]) -> None:
-    """Give the classes of a saved model other names, and change nothing else."""
+def with_class_names(folder: Path, names: list[str]) -> dict[Path, JsonObject]:
+    """``model.json`` of a folder with its classes called otherwise, and nothing else changed."""
     read_description(folder)
     path = folder / DESCRIPTION
-    write_json(path, {**read_json_object(path), "classes": names})
+    return {path: {**read_json_object(path), "classes": list(names)}}
 
 
 def _from_version_1(about: JsonObject) -> JsonObject:
