@@ -17,7 +17,6 @@ from torch import nn
 from likewise.errors import InputError
 from likewise.io.json import Record
 from likewise.io.npy import Array
-from likewise.io.progress import stage
 from likewise.items import check_items
 from likewise.items.schema import ItemSchema, column_names
 from likewise.methods import dispatch
@@ -137,10 +136,9 @@ class SimilarityClassifier(Learned, ClassifierMixin, TransformerMixin, BaseEstim
         own = isinstance(self.network, nn.Module)  # of which we know nothing
         small = device.type == "cpu" and not own and is_small(items, judgements)
         with progress_shown(self.verbose), one_thread(when=small):
-            with stage("counting the classes", 0.2 if self.n_classes == "auto" else 0.0):
-                n_classes, evidence = dispatch.number_of_classes(
-                    self.n_classes, judgements, len(items), items, at_least=certain.count
-                )
+            n_classes, evidence = dispatch.number_of_classes(
+                self.n_classes, judgements, len(items), items, at_least=certain.count
+            )
             problem = self._problem(items, judgements, n_classes, device)
             fitted = dispatch.fit(
                 problem,

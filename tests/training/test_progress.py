@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from likewise.io.progress import advance, announce, announced, listening, stage, tracked
-from likewise.training.progress import in_words, progress_shown, time_to_go
+from likewise.training.progress import Pace, in_words, progress_shown
 
 
 class Heard:
@@ -131,8 +131,18 @@ def test_a_terminal_sees_stage_share_and_time(monkeypatch: pytest.MonkeyPatch) -
 
 def test_times_are_said_as_people_say_them() -> None:
     assert [in_words(s) for s in (4.2, 99, 150, 7200)] == ["4 s", "99 s", "2 min", "2.0 h"]
-    assert time_to_go(10, 0.25) == "about 30 s to go"
-    assert time_to_go(10, 0.0) == time_to_go(0.1, 0.5) == ""
+    assert Pace().time_to_go(10, 0.25) == "about 30 s to go"
+    assert Pace().time_to_go(10, 0.0) == Pace().time_to_go(0.1, 0.5) == ""
+
+
+def test_the_time_to_go_follows_the_pace_of_late() -> None:
+    pace = Pace()
+    for second in range(1, 11):  # slow at first: a hundredth a second
+        pace.time_to_go(second, second / 100)
+    for second in range(11, 30):  # then ten times as fast
+        said = pace.time_to_go(second, 0.1 + (second - 10) / 25)
+    assert said == "about 3 s to go"
+    assert pace.time_to_go(1000, 0.86) != said  # it grows while nothing moves
 
 
 def screen_of(command: list[str], folder: Path, until: str, seconds: float) -> str:

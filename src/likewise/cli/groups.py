@@ -58,19 +58,24 @@ def group(
     json: Json = False,
 ) -> None:
     """Find which items belong together from judgements alone: duplicates, identities."""
+    from likewise.io.progress import stage
     from likewise.io.spreadsheets import write_csv
-    from likewise.items.files import read_items
-    from likewise.methods.groups import group as find
-    from likewise.methods.groups import read_judged
+    from likewise.training.progress import progress_shown
 
-    data = None if items is None else read_items(items, id_column=id_column)
-    given = read_judged(
-        pairs,
-        item_ids=None if data is None else data.ids,
-        n_items=None if data is None else len(data),
-        **columns_of(left, right, same, annotator, format, threshold),
-    )
-    found = find(given, None if data is None else data.items, groups, seed)
+    with progress_shown(True, lines=True):
+        with stage(None, 0.1):
+            from likewise.items.files import read_items
+            from likewise.methods.groups import group as find
+            from likewise.methods.groups import read_judged
+        data = None if items is None else read_items(items, id_column=id_column)
+        given = read_judged(
+            pairs,
+            item_ids=None if data is None else data.ids,
+            n_items=None if data is None else len(data),
+            **columns_of(left, right, same, annotator, format, threshold),
+        )
+        with stage("finding groups"):
+            found = find(given, None if data is None else data.items, groups, seed)
     columns = _columns(found)
     if out is not None:
         write_csv(out, columns)

@@ -34,10 +34,14 @@ def report(
     json: Json = False,
 ) -> None:
     """Write one self-contained page about a run: noise, people, classes, doubtful judgements."""
-    from likewise.report import render_report
+    from likewise.io.progress import stage
+    from likewise.training.progress import progress_shown
 
     target = run / "report.html" if out is None else out
-    page = render_report(run, target, truth, pictures, private)
+    with progress_shown(True, lines=True):
+        with stage(None, 0.1):
+            from likewise.report import render_report
+        page = render_report(run, target, truth, pictures, private)
     if open_browser:
         import webbrowser
 

@@ -83,7 +83,7 @@ def read_images(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    _tell_damaged(root, stack.damage, len(names))
+    tell_damaged(root, stack.damage, len(names))
     return stack.images[: len(stack.ids)], stack.ids
 
 
@@ -138,7 +138,7 @@ class _Stack:
             )
 
 
-def _tell_damaged(root: Path, damage: list[DamagedImageError], listed: int) -> None:
+def tell_damaged(root: Path, damage: list[DamagedImageError], listed: int) -> None:
     """One bad photograph does not make the judgements of all others useless."""
     if 2 * len(damage) > listed:
         raise damage[0]

@@ -6,7 +6,9 @@ A text is a text: it is never taken for a path or an address.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InputError
-from likewise.io.images import SUFFIXES, crop, open_image, resize_cover
+from likewise.errors import DamagedImageError, InputError
+from likewise.io.images import SUFFIXES, crop, decode, open_image, resize_cover
 from likewise.io.limits import text_array
 from likewise.io.regular import open_regular
 from likewise.items.files import open_item_table
-from likewise.items.folder import list_images
+from likewise.items.folder import list_images, tell_damaged
 from likewise.items.tables import check_ids
 
 if TYPE_CHECKING:
@@ -108,7 +110,26 @@ def open_raw(
         return None
     if holds_texts(file):
         return _texts_of_folder(file)
-    return Photographs(file, list_images(file))
+    return Photographs(file, _sound_images(file))
+
+
+def _sound_images(folder: Path) -> list[str]:
+    """The names of the images that can be opened; of the others people are told."""
+    damage: list[DamagedImageError] = []
+
+    def is_sound(name: str) -> bool:
+        try:
+            decode(folder / name, side=THUMBNAIL)
+        except DamagedImageError as error:
+            damage.append(error)
+            return False
+        return True
+
+    names = list_images(folder)
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, 16)) as pool:
+        sound = [name for name, good in zip(names, pool.map(is_sound, names)) if good]
+    tell_damaged(folder, damage, len(names))
+    return sound
 
 
 def holds_texts(folder: Path) -> bool:

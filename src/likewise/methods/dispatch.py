@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from likewise._version import __version__
 from likewise.errors import InputError
+from likewise.io.progress import stage
 from likewise.methods.options import FitOptions, check_asked
 from likewise.methods.problem import LARGEST_COPY, Problem
 from likewise.methods.registry import method_called
@@ -37,7 +38,8 @@ def number_of_classes(
     if n_classes == "auto":
         from likewise.inference.n_classes import count_classes
 
-        count, evidence = count_classes(whole(pairs), items=items)
+        with stage("counting the classes", 0.2):
+            count, evidence = count_classes(whole(pairs), items=items)
         return max(count, at_least), evidence
     if isinstance(n_classes, str) or int(n_classes) != n_classes:
         raise InputError(f"n_classes must be a whole number or 'auto', not {n_classes!r}.")

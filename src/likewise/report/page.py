@@ -14,6 +14,7 @@ from likewise._version import __version__
 from likewise.errors import InputError
 from likewise.io.atomic import write_text
 from likewise.io.json import Record
+from likewise.io.progress import stage
 from likewise.report import figures, findings, tables
 from likewise.report.colours import class_colours, heat_rules
 from likewise.report.contents import Contents, read_contents, shorten, without_persons
@@ -60,8 +61,10 @@ def render_report(
     if private and pictures is not None:
         raise InputError("a private report shows no pictures; leave --pictures out.")
     try:
-        contents = read_contents(run, truth)
-        page = render(without_persons(contents) if private else contents, pictures)
+        with stage(None, 0.3):
+            contents = read_contents(run, truth)
+        with stage("drawing the page", 0.5):
+            page = render(without_persons(contents) if private else contents, pictures)
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as e:

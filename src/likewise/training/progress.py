@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -64,11 +65,24 @@ class ProgressBar:
         self._bar.update(self._task, completed=done)
 
 
-def time_to_go(elapsed: float, done: float) -> str:
-    """By the pace so far, in words; nothing where there is no pace yet."""
-    if done <= 0 or elapsed < SETTLING:
-        return ""
-    return f"about {in_words(elapsed * (1 - done) / done)} to go"
+class Pace:
+    """The time to go by how fast the share has grown of late: stages differ in their pace."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque([(0.0, 0.0)])  # (seconds, share)
+
+    def time_to_go(self, elapsed: float, done: float) -> str:
+        """In words; nothing where there is no pace yet."""
+        if done > self._seen[-1][1]:
+            self._seen.append((elapsed, done))
+        while len(self._seen) > 2 and self._seen[1][0] <= elapsed / 2:  # the later half counts
+            self._seen.popleft()
+        since, before = self._seen[0]
+        if done <= before:
+            since, before = 0.0, 0.0
+        if done <= 0 or elapsed < SETTLING:
+            return ""
+        return f"about {in_words((elapsed - since) * (1 - done) / (done - before))} to go"
 
 
 def in_words(seconds: float) -> str:
@@ -92,11 +106,13 @@ def _bar() -> Progress:
     )
     from rich.text import Text
 
+    pace = Pace()
+
     class TimeToGo(ProgressColumn):
         """Drawn anew all the time: it grows while nothing moves."""
 
         def render(self, task: Task) -> Text:
-            return Text(time_to_go(task.elapsed or 0.0, task.completed))
+            return Text(pace.time_to_go(task.elapsed or 0.0, task.completed))
 
     words = TextColumn("{task.description}", markup=False)
     columns = (words, BarColumn(bar_width=24), TaskProgressColumn(), TimeToGo())

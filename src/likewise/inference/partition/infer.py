@@ -22,6 +22,7 @@ from likewise.inference.partition.pairs import pair_beliefs
 from likewise.inference.partition.refine import Refined, blocks_apply, refine
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.starts import starts
+from likewise.io.progress import stage, tracked
 
 # Starts that are worked out, annealing of the best (temperature in nats, sweeps), and Gibbs sweeps
 # for the probabilities of pairs.
@@ -89,7 +90,8 @@ def infer_partition(
     given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
     pair_odds, prior, rates = _pairs_alone(answers, given, items)
     problem = Problem(answers, prior, n_groups, rng)
-    states = _search(problem, pair_odds, rates)
+    with stage(None, 0.6):
+        states = _search(problem, pair_odds, rates)
     refined = refine(problem, states) if blocks_apply(answers, states[0].labels) else None
     if refined is None:
         refined = _by_sampling(problem, states[0])
@@ -144,7 +146,8 @@ def _search(problem: Problem, pair_odds: FloatArray, rates: Rates) -> list[State
     first = [problem.fit(labels, rates) for labels in starts(problem, pair_odds)]
     first = [problem.alternate(state, 1) for state in first]
     first.sort(key=lambda state: -state.evidence)
-    states = [problem.alternate(state, 8) for state in first[:N_KEPT]]
+    best = first[:N_KEPT]
+    states = [problem.alternate(state, 8) for state in tracked(best, of=len(best))]
     sweeps = _affordable(problem.answers.n_items, ANNEAL_SWEEPS)
     labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
     states.append(problem.alternate(problem.fit(labels, rates), 8))
@@ -158,7 +161,7 @@ def _by_sampling(problem: Problem, state: State) -> Refined:
         for temperature in (0.0, 1.0, 1.0, 0.0):
             state = problem.polish(state, temperature, sweeps if temperature else 0)
     soft = state
-    for n_sweeps in (max(sweeps // 2, 1), sweeps):
+    for n_sweeps in tracked((max(sweeps // 2, 1), sweeps), of=2):
         mover = problem.mover(soft)
         belief = sample_agreement(mover, problem.rng, n_sweeps, GIBBS_BURN_IN)
         soft = problem.read(state.labels, fit_rates(problem.answers, belief, soft.rates))
