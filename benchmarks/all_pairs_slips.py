@@ -13,6 +13,7 @@ import argparse
 import resource
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,6 +51,21 @@ def judgements(z: np.ndarray, rng: np.random.Generator) -> Pairs:
         same[part] = np.where(z[i] == z[j], u < SAME_IF_SAME, u < SAME_IF_DIFFERENT)
         at += len(i)
     return Pairs(left, right, same, n_items=n_items)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The newest run of each size, as Markdown."""
+    lines = [
+        "| items | judgements | accuracy | minutes | CPU minutes | GiB | of these, to make them |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| {row['items']:,} | {row['judgements']:,} | {row['accuracy']:.3f} "
+        f"| {row['seconds'] / 60:.1f} | {row['cpu_seconds'] / 60:.1f} "
+        f"| {row['gib']:.1f} | {row['gib_to_make_them']:.1f} |"
+        for row in {row["items"]: row for row in rows}.values()
+    ]
+    return "\n".join(lines)
 
 
 def main() -> None:

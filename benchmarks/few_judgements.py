@@ -73,6 +73,27 @@ def run(case: Case) -> dict[str, Any]:
     }
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """A line for each case, as Markdown: accuracies of all seeds, the longest time."""
+    lines = [
+        "| network | items | judgements | flipped | accuracy, by seed | CPU minutes | device |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    names = ("network", "items", "pairs", "flipped", "device")
+    cases = {tuple(row[name] for name in names) for row in rows}
+    for case in sorted(cases, key=lambda case: (case[0] != "mlp", -case[1], case[2], case[3])):
+        mine = [row for row in rows if tuple(row[name] for name in names) == case]
+        mine.sort(key=lambda row: row["seed"])
+        found = ", ".join(f"{row['accuracy']:.3f}" for row in mine)
+        longest = max(row["cpu_seconds"] for row in mine) / 60
+        network, items, pairs, flipped, device = case
+        lines.append(
+            f"| {network} | {items:,} | {pairs:,} | {flipped:.0%} | {found} "
+            f"| {longest:.1f} | {device} |"
+        )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)

@@ -13,6 +13,7 @@ import asking
 import crowd
 import crowd_simulated
 import digits_recipe
+import few_judgements
 import joint_digits
 import recipes_tried
 from likewise.io.atomic import write_text
@@ -25,6 +26,7 @@ def tables() -> dict[str, str]:
     digits = _read(joint_digits.RESULTS)
     return {
         "joint_digits": joint_digits.table(digits),
+        "few_judgements": few_judgements.table(_read(few_judgements.RESULTS)),
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
         "asking": asking.table(_read(asking.RESULTS)),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,21 @@ def judgements(y: np.ndarray, slips: bool, seed: int) -> Pairs:
     u = rng.random(len(pairs))
     same = np.where(pairs.same, u < SAME_IF_SAME, u < SAME_IF_DIFFERENT)
     return Pairs(pairs.left, pairs.right, same, n_items=len(y))
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """With and without slips, as Markdown."""
+    lines = ["| judgements | accuracy, by seed | mean | seconds |", "|---|---|---|---|"]
+    for slips in (False, True):
+        mine = sorted((row for row in rows if row["slips"] == slips), key=lambda row: row["seed"])
+        accuracy = [row["accuracy"] for row in mine]
+        seconds = np.mean([row["seconds"] for row in mine])
+        lines.append(
+            f"| {'with slips' if slips else 'consistent'} "
+            f"| {', '.join(f'{value:.3f}' for value in accuracy)} "
+            f"| {np.mean(accuracy):.3f} | {seconds:.0f} ({mine[0]['device']}) |"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:

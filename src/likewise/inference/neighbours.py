@@ -38,6 +38,10 @@ class Neighbours:
     def __len__(self) -> int:
         return len(self.index)
 
+    def told_apart(self, labels: NDArray[np.integer]) -> float:
+        """The share of neighbours that are of another class, by the classes (N,) of all items."""
+        return float((labels[:, None] != labels[self.index]).mean())
+
     def affinity(self) -> sparse.csr_array:
         """(N, N) symmetric weights in [0, 1]: exp(-d² / (s_i s_j)), s the distance to the last.
 

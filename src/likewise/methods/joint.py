@@ -28,6 +28,7 @@ from likewise.inference.problem import has_rich_features
 from likewise.io.progress import stage
 from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
+from likewise.methods.item_noise import depends_on_items, learn_from_neighbours
 from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram
@@ -68,7 +69,7 @@ def joint_program(
         fitted = yield from evidence_program(problem, found.rows, given, found.transition)
     return replace(
         fitted,
-        choice=f"joint: {found.why}",
+        choice=f"joint: {found.why}" + (f"; {fitted.choice}" if fitted.choice else ""),
         channel=found.channel,
         annotators=found.annotators,
         history=[*found.history, *fitted.history],
@@ -107,12 +108,18 @@ def evidence_program(
     for _ in range(rounds):
         # Before they knew T, teachers could not tell a class from what it is taken for.
         found = yield from cross_fit(problem, evidence, recipe, transition)
-        if given is not None:
-            break
-        moved, transition = distance(found.transition, transition), found.transition
+        # A T that is given may now be seen to have been read in the wrong order.
+        renewed = found.transition if given is None else align_transition(given, found.transition)
+        moved, transition = distance(renewed, transition), renewed
         if moved < MOVED:
             break
-    student = yield from generations(problem, evidence, found, transition)
+    beliefs = None
+    if given is None and estimated is None:
+        beliefs = depends_on_items(problem, evidence, found)
+    if beliefs is None:
+        student = yield from generations(problem, evidence, found, transition)
+    else:
+        student, found = yield from learn_from_neighbours(problem, evidence, beliefs, found)
     rows = [
         row | {"method": f"teacher {number}"}
         for number, teacher in enumerate(found.teachers, start=1)

@@ -47,7 +47,8 @@ class FitResult:
     last_model: nn.Module = field(metadata=NOT)
     """The same at the last epoch."""
     transition: FloatMatrix | None
-    """(C, C) T as training used it, rows true classes; None where the method has none."""
+    """(C, C) T as training used it, rows true classes; where noise depends on the item, T at the
+    items of which networks are sure; None where the method has none."""
     history: list[Row]
     """A row an epoch, of all networks that were trained; the kept one's own come last."""
     best_epoch: int
@@ -67,7 +68,7 @@ class FitResult:
     judgement_proba: NDArray[np.float64] | None = field(default=None, metadata=ARRAY)
     """(M,) probability that the two items of each judgement are of one class."""
     marginal_transition: FloatMatrix | None = None
-    """(C, C) T over all items, where noise depends on the item and training used another."""
+    """(C, C) T over all items, sure or not, where noise depends on the item; None elsewhere."""
     calibration_temperature: float | None = None
     """What the logits were divided by, so that probabilities suit judgements not trained on."""
     baselines: dict[str, float] | None = None

@@ -71,6 +71,13 @@ def count_transition(logits: Tensor, evidence: Tensor) -> Tensor:
     return shrunk_transition(counts)[0]
 
 
+def marginal_transition(logits: Tensor, evidence: Tensor) -> Tensor:
+    """(C, C) T over all items, sure or not, by counting perceived classes in each predicted class:
+    where noise depends on the item, this is how often a class is taken for another."""
+    predicted = torch.nn.functional.one_hot(logits.argmax(dim=1), logits.shape[1])
+    return shrunk_transition((predicted.to(evidence).T @ evidence)[None])[0]
+
+
 def _confident_counts(logits: Tensor, evidence: Tensor, at_least: int = 0) -> tuple[Tensor, Tensor]:
     """((1, C, C) counts of that share, () the lower end of its rate of agreement).
 

@@ -139,8 +139,10 @@ def said_same(
 ) -> NDArray[np.float64]:
     """(M,) P("same" is said): through T and, where one was learned, the channel."""
     f = np.asarray(posterior, np.float64)
-    if classifier.transition_ is not None:
-        f = f @ classifier.transition_
+    over_all = classifier.result_.marginal_transition
+    transition = classifier.transition_ if over_all is None else over_all
+    if transition is not None:
+        f = f @ transition
     perceived, chance = torch.from_numpy(f), np.empty(len(pairs))
     step = 1_000_000
     for start in range(0, len(pairs), step):

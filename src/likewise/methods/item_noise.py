@@ -1,0 +1,84 @@
+"""Noise that depends on the item: seen by where the boundaries of the classes lie.
+
+Where items near another class are taken for it, the perceived classes follow the items all the way:
+a network learns the mistakes, T at the items it is sure of is near the identity, and no likelihood
+of judgements tells that from classes which overlap. What does is the cluster assumption: boundaries
+between classes lie where items are few (low-density separation, Chapelle & Zien, AISTATS 2005). If
+perceived classes that were spread among neighbours (`likewise.inference.spreading`) tell clearly
+fewer neighbours apart than the network does, and agree with what people said nearly as often, they
+are believed, and the rest is noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from likewise.inference.neighbours import NEIGHBOURS, nearest_neighbours, principal_components
+from likewise.inference.spreading import spread
+from likewise.methods.problem import Problem
+from likewise.methods.result import FitResult
+from likewise.methods.students import generations
+from likewise.methods.teachers import CrossFit, cross_fit
+from likewise.noise.estimation import TINY, count_transition, marginal_transition
+from likewise.training.run import TrainingRun
+
+# By how much T must keep more than agrees over all items, to ask whether noise depends on them.
+UNEXPLAINED = 0.12
+FEWER = 0.75  # neighbours told apart, as a share of the network's
+AGREES = 0.7  # with what people said, as a share of the network's
+MOST_ITEMS = 100_000
+
+
+def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Tensor | None:
+    """(N, C) beliefs of the classes by neighbours, where these should be believed; None elsewhere.
+
+    ``evidence`` (N, C) is of perceived classes, ``found`` what networks say that learned from it.
+    """
+    n_items, evidence = len(problem.items), _perceived(found, evidence)
+    overall = marginal_transition(found.log_g, evidence).diagonal().mean()
+    if float(found.transition.diagonal().mean() - overall) < UNEXPLAINED:
+        return None
+    if not 4 * max(NEIGHBOURS, problem.n_classes) <= n_items <= MOST_ITEMS:
+        return None
+    flat = np.asarray(problem.items, np.float32).reshape(n_items, -1)
+    near = nearest_neighbours(principal_components(flat, seed=problem.seed))
+    beliefs, others = spread(near, evidence), spread(near, evidence, own=False)
+    apart, networks = (
+        near.told_apart(scores.argmax(dim=1).numpy()) for scores in (beliefs, found.log_g)
+    )
+    agreed, most = (_agreement(scores, evidence) for scores in (others, found.log_g))
+    believed = apart < FEWER * networks and agreed > AGREES * most
+    return beliefs if believed else None
+
+
+def _perceived(found: CrossFit, evidence: Tensor) -> Tensor:
+    """(N, C) posterior of the perceived class: soft evidence, as of slips, is no disagreement."""
+    rows = (found.log_g.exp() @ found.transition.to(found.log_g)) * evidence
+    return rows / rows.sum(dim=1, keepdim=True).clamp_min(TINY)
+
+
+def _agreement(scores: Tensor, evidence: Tensor) -> float:
+    """How often the class of the highest score (N, C) is the one perceived."""
+    return float(evidence.gather(1, scores.argmax(dim=1, keepdim=True)).mean())
+
+
+def learn_from_neighbours(
+    problem: Problem, evidence: Tensor, beliefs: Tensor, before: CrossFit
+) -> Generator[TrainingRun, TrainingRun, tuple[FitResult, CrossFit]]:
+    """Networks that learn beliefs (N, C) about the classes themselves, and what the perceived
+    classes say of them: T at the items they are sure of, and over all items."""
+    identity, perceived = torch.eye(problem.n_classes), _perceived(before, evidence)
+    found = yield from cross_fit(problem, beliefs, before.recipe, identity)
+    student = yield from generations(problem, beliefs, found, identity)
+    fitted = replace(
+        student,
+        transition=count_transition(found.log_g, perceived).double().numpy(),
+        marginal_transition=marginal_transition(found.log_g, perceived).double().numpy(),
+        choice="noise depends on the item, so that neighbours decide",
+    )
+    return fitted, found
