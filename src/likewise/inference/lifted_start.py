@@ -56,6 +56,8 @@ class Begin:
     a: float
     b: float
     evidence: float
+    trees: tuple[Lifted, ...] = ()
+    """What each tree has found."""
 
 
 def embeddings(items: NDArray[np.generic], n_classes: int, seed: int = 0) -> list[FloatMatrix]:
@@ -101,17 +103,24 @@ def plant(
     return found
 
 
-def lifted_start(graph: Graph, forest: Forest, n_classes: int, seed: int = 0) -> Begin:
+def lifted_start(
+    graph: Graph, forest: Forest, n_classes: int, seed: int = 0, known: Begin | None = None
+) -> Begin:
     """Beliefs of the items by all trees of the forest together, nearly equal in their say.
 
     Each tree is solved from coarse cuts of itself, then from what the other trees have found.
+    What is ``known`` of most of the judgements is gone on from, in place of coarse cuts.
     Averages do better than the tree of highest evidence: single clusters lie across classes in one
     embedding and not in another. Evidence only mutes trees that are far behind.
     """
-    found = [
-        _solve(graph, cluster, tree, n_classes, seed)
-        for cluster, tree in zip(forest.clusters, forest.trees)
-    ]
+    if known is None:
+        places = zip(forest.clusters, forest.trees)
+        found = [_solve(graph, cluster, tree, n_classes, seed) for cluster, tree in places]
+    else:
+        found = [
+            lift_tree(graph, one.cluster, tree, n_classes, [one.belief], one.kappa)
+            for one, tree in zip(known.trees, forest.trees)
+        ]
     sparse = is_sparse(graph)
     # What one tree cannot find, another may tell it; the best is improved before it tells.
     best = max(range(len(found)), key=lambda k: found[k].evidence)
@@ -126,7 +135,7 @@ def lifted_start(graph: Graph, forest: Forest, n_classes: int, seed: int = 0) ->
     belief = torch.zeros_like(first.items())
     for weight, one in zip(share.tolist(), found):
         belief += weight * aligned(one.items(), first.items())
-    return Begin("lifted", belief, first.a, first.b, first.evidence)
+    return Begin("lifted", belief, first.a, first.b, first.evidence, tuple(found))
 
 
 def _temper(graph: Graph) -> float:

@@ -101,7 +101,7 @@ def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
         told += f", EM by {gain + float(further.mean()):.3f}"
         if float(further.mean()) > error:
             return _by_em(_go_on(joint, state), told)
-    return _lifted(lifted_start(graph, forest, joint.n_classes, seed), told)
+    return _lifted(lifted_start(graph, forest, joint.n_classes, seed, known=trial), told)
 
 
 def _em(joint: JointProblem, graph: Graph, begin: Begin) -> State:

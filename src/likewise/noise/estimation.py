@@ -25,6 +25,7 @@ from likewise.errors import InputError
 FloatMatrix = NDArray[np.float64]
 
 TINY = 1e-30
+STILL = 3e-4  # change of T in an iteration below which EM has converged
 RENEW = 8  # iterations of EM between two choices of the prior's strength
 
 TEMPERATURES = (0.25, 0.35, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -162,10 +163,13 @@ def likelihood_transition(
     g = _at_temperatures(logits, temperatures)  # (K, n, C)
     z = evidence.to(g)  # (n, C), zero rows where nothing is known
     counts = g.transpose(1, 2) @ z  # (K, C, C) expected (class, perceived class)
+    transition = counts
     for number in range(iterations):
         if number % RENEW == 0:
             strength = prior_strength(counts)
-        transition = shrunk_transition(counts, strength)
+        before, transition = transition, shrunk_transition(counts, strength)
+        if number % RENEW == RENEW - 1 and _is_still(transition, before):
+            break
         seen = ((g @ transition) * z).sum(dim=2, keepdim=True).clamp_min(TINY)
         counts = transition * (g.transpose(1, 2) @ (z / seen))
     costs = _costs(g, z, transition)  # (K, n)
@@ -184,6 +188,13 @@ def likelihood_transition(
         temperature.index_select(0, best)[0],
         cost.index_select(0, best)[0],
     )
+
+
+def _is_still(transition: Tensor, before: Tensor) -> bool:
+    """Whether an iteration changed next to nothing; asked on the CPU only, which does not wait."""
+    if transition.device.type != "cpu":
+        return False
+    return float((transition - before).abs().max()) < STILL
 
 
 def _at_temperatures(logits: Tensor, temperatures: Sequence[float]) -> Tensor:
@@ -224,9 +235,11 @@ def shrunk_transition(counts: Tensor, strength: Tensor | None = None) -> Tensor:
     ``strength`` (K,) is the one of highest evidence unless given. Where noise is symmetric that
     leaves one number to estimate instead of C(C-1).
     """
-    centre = _symmetric_centre(counts)
     chosen = (prior_strength(counts) if strength is None else strength)[:, None, None]
-    return (counts + chosen * centre) / (counts.sum(dim=2)[:, :, None] + chosen)
+    on, off = _symmetric_rates(counts)
+    shrunk = counts + chosen * off
+    shrunk.diagonal(dim1=1, dim2=2).add_((chosen * (on - off))[:, :, 0])
+    return shrunk.div_(counts.sum(dim=2, keepdim=True) + chosen)
 
 
 def prior_strength(counts: Tensor) -> Tensor:
@@ -250,12 +263,18 @@ def _precise(tensor: Tensor) -> Tensor:
 
 def _symmetric_centre(counts: Tensor) -> Tensor:
     """(K, C, C) symmetric noise of the pooled rate."""
+    on, off = _symmetric_rates(counts)
+    eye = torch.eye(counts.shape[-1], device=counts.device, dtype=counts.dtype)
+    return on * eye + off * (1 - eye)
+
+
+def _symmetric_rates(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """(K, 1, 1) what symmetric noise of the pooled rate has on its diagonal, and off it."""
     n_classes = counts.shape[-1]
-    total = counts.sum(dim=(1, 2)).clamp_min(1e-6)
-    kept = counts.diagonal(dim1=1, dim2=2).sum(dim=1) / total
-    kept = kept.clamp(1.0 / n_classes, 1 - 1e-4)[:, None, None]
-    eye = torch.eye(n_classes, device=counts.device, dtype=counts.dtype)
-    return kept * eye + (1 - kept) / (n_classes - 1) * (1 - eye)
+    total = counts.sum(dim=(1, 2), keepdim=True).clamp_min(1e-6)
+    kept = counts.diagonal(dim1=1, dim2=2).sum(dim=1)[:, None, None] / total
+    kept = kept.clamp(1.0 / n_classes, 1 - 1e-4)
+    return kept, (1 - kept) / (n_classes - 1)
 
 
 def gram_transition(
