@@ -72,8 +72,8 @@ def as_rank(folder: Path, out: Path) -> None:
     with tempfile.TemporaryDirectory() as small:  # libraries have set themselves up
         make(Path(small), 60, 900)
         graph_beliefs(Pairs.read(Path(small) / "pairs.parquet", n_items=60), N_CLASSES, 0)
-    before, started = peak(), time.perf_counter()
     with process_group_of_torchrun() as group:
+        before, started = peak(), time.perf_counter()
         path = folder / "pairs.parquet"
         pairs = (
             Pairs.read(path, n_items=n_items)

@@ -51,6 +51,8 @@ def _refuse_repeated(path: Path, columns: Sequence[str]) -> None:
 class ParquetTable:
     """A Parquet file, or a folder of them read in the order of their names."""
 
+    batch_rows = _BATCH_ROWS
+
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
 
@@ -105,7 +107,7 @@ class ParquetTable:
             # All text as a dictionary: one long text in every row would be as many copies of it.
             coded = [*text, *(name for name in names if _is_text_type(schema.field(name).type))]
             with pq.ParquetFile(part, read_dictionary=coded) as file:
-                rows = max(1, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(names))))
+                rows = max(1, min(self.batch_rows, _BATCH_CELLS // max(1, len(names))))
                 yield from file.iter_batches(rows, columns=list(names))
 
     def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from likewise.errors import InputError
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import CsvTable, ParquetTable
 from likewise.pairs import edges
-from likewise.pairs.columns import BoolArray, IndexArray
+from likewise.pairs.columns import BoolArray, IndexArray, index_dtype
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats import read_pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
@@ -192,25 +192,28 @@ class _Share:
         """Those rows, and those that are wrong; all of them where ids are no numbers."""
         import pyarrow as pa
 
-        keep = np.zeros(len(batch), bool)
+        keep, numbers = np.zeros(len(batch), bool), {}
         for end in self.ends:
             column = batch.column(end)
             if pa.types.is_dictionary(column.type):
                 column = column.dictionary_decode()
             try:
-                index = column.cast(pa.int64())
+                # In as many bytes as `Pairs` will keep; a number past them is for others to refuse.
+                numbers[end] = column.cast(pa.from_numpy_dtype(index_dtype(self.n_items)))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 return batch
-            if index.null_count:
+            if column.null_count:
                 return batch
-            number = index.to_numpy(zero_copy_only=False)
+            number = numbers[end].to_numpy(zero_copy_only=False)
             keep |= within(number, self.own) | (number < 0) | (number >= self.n_items)
-        return batch.filter(pa.array(keep))
+        columns = {name: numbers.get(name, batch.column(name)) for name in batch.schema.names}
+        return pa.record_batch(columns).filter(pa.array(keep))
 
 
 class _OwnParquet(ParquetTable):
     """A Parquet file of which only some rows are read."""
 
+    batch_rows = 1 << 14  # what is not kept should not be held either
     share: _Share
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
