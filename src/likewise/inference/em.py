@@ -20,6 +20,7 @@ from likewise.inference.cross_fitting import Head, Targets, judged_score, log_pe
 from likewise.inference.graph import Graph
 from likewise.inference.known import clamped
 from likewise.inference.posterior import Posterior, guess
+from likewise.inference.sort_graph import SortGraph
 from likewise.io.progress import tracked
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import class_posterior, likelihood_transition
@@ -141,16 +142,27 @@ def _round(
     # Items that the start named keep that name for one round: the rest is settled around them.
     named = (targets.weight > 0) & (targets.weight.min() == 0)
     anchor = 5 * torch.log(targets.perceived.clamp_min(1e-2)) * named[:, None]
-    posterior = infer(
-        log_f + anchor, graph, channel, iterations=options.iterations, start=posterior
-    )
-    channel = channel.update(edge_statistics(posterior, graph, channel))
+    posterior, channel = _e_step(log_f + anchor, graph, channel, options.iterations, posterior)
     judged = torch.softmax(posterior.log_belief - log_f, dim=1)
     classes = class_posterior(log_g, transition, judged)
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
     evidence = posterior.evidence + own_evidence
     return State(renewed, transition, channel, log_g, posterior, evidence, temperature)
+
+
+def _e_step(
+    log_prior: Tensor,
+    graph: Graph,
+    channel: Channel,
+    iterations: int,
+    start: Posterior | None,
+) -> tuple[Posterior, Channel]:
+    """The posterior of z, and the channel refitted to it; piles of a sort need no channel."""
+    if isinstance(graph, SortGraph):
+        return graph.infer(log_prior, iterations, start), channel
+    posterior = infer(log_prior, graph, channel, iterations=iterations, start=start)
+    return posterior, channel.update(edge_statistics(posterior, graph, channel))
 
 
 def _record(state: State, number: int, seconds: float) -> dict[str, Any]:

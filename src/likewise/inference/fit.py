@@ -20,9 +20,10 @@ from likewise.inference.channel_selection import (
 )
 from likewise.inference.cross_fitting import Head, log_perceived
 from likewise.inference.em import Options, State
-from likewise.inference.fit_selection import fit_selected, fit_with
+from likewise.inference.fit_selection import fit_selected, fit_sorted, fit_with
 from likewise.inference.graph import contract
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
+from likewise.inference.sort_graph import sorts_of
 from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
@@ -160,6 +161,14 @@ def _fit_auto(problem: JointProblem) -> _Fit:
     if merged.contradictions == 0 and tests >= ENOUGH_TESTS:
         why = f"class: none of {tests:,} redundant judgements contradicts the others"
         return _Fit(*fit_exact(problem), why, counts)
+    if (
+        problem.features is not None
+        and (sorts := sorts_of(problem.pairs, problem.graph.n_items)) is not None
+    ):
+        found = fit_sorted(problem, sorts)
+        if found is not None:
+            told = f"sorts: {len(sorts.piles_of_sort)} of them, {len(sorts.sort_of_pile)} piles"
+            return _Fit(*found, told, counts)
     channel = _first_channel(problem, "annotator" if problem.n_annotators > 1 else "judgement")
     with stage("EM: classes, people and items together", 0.7):
         if problem.features is None:

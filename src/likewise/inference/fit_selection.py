@@ -19,17 +19,22 @@ from likewise.inference.cross_fitting import Head, Targets, judged_score
 from likewise.inference.em import Options, State, first_targets, fold_of_items
 from likewise.inference.ensemble import TINY
 from likewise.inference.graph import Graph
+from likewise.inference.known import in_known_order
+from likewise.inference.partition.sorts import Sorts
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.ranking import HELD_OUT, jackknife_error
-from likewise.inference.start_selection import Start, em_from, select_starts
+from likewise.inference.sort_graph import SortGraph, pairwise_channel, sorted_starts
+from likewise.inference.start_selection import Start, cluster_items, em_from, select_starts
 from likewise.io.progress import stage
-from likewise.noise.channels import Channel
+from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import likelihood_transition
 
 ROUNDS = 20  # of EM: cheap with these heads, and slow to settle
-PART = 0.12  # of the job at hand, which takes about eight fits like it
+PART = 0.06  # of the job at hand, which takes about sixteen fits like it
+MANY_CLASSES, FEW_ITERATIONS = 15, 10
 LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
-CLEARLY = 2.0  # standard errors by which features must foretell what judgements say of an item
+CLEARLY = 2.0  # standard errors
+GOOD_PART = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +80,26 @@ def fit_selected(
     return fit_with(problem, chosen.head, start), chosen.head
 
 
+def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None:
+    """The same where judgements are sorts: rows of piles are held out. None where piles say little.
+
+    The last state's channel is of pairs, as for single judgements.
+    """
+    known = problem.graph.known
+    whole = replace(problem, graph=SortGraph.of(sorts, problem.graph.device, known))
+    held = torch.rand(len(whole.graph), generator=problem.generator) < HELD_OUT
+    seen = replace(whole, graph=whole.graph.select(~held.to(whole.graph.device)))
+    assert isinstance(seen.graph, SortGraph)
+    beliefs = sorted_starts(seen.graph, problem.n_classes, cluster_items(problem), problem.rng)
+    if beliefs is None:
+        return None
+    starts: list[Start] = [(in_known_order(belief, known), RateChannel()) for belief in beliefs]
+    chosen = select_trial(seen, whole.graph.select(held.to(whole.graph.device)), starts)
+    state = fit_with(whole, chosen.head, (chosen.state.targets.perceived, RateChannel()))
+    channel = pairwise_channel(state.targets.perceived, problem.graph)
+    return replace(state, channel=channel), chosen.head
+
+
 def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """The fit to go on with, of all starts with the stiffest head and all heads from the best."""
     stiff, *flexible = seen.heads()
@@ -87,14 +112,19 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
         if _ahead(other, best, unseen, seen.generator) > 1:
             best = other
     without = _most_telling(alone, unseen, seen.generator)
-    worse = _ahead(without, best, unseen, seen.generator) > 1
-    return best if _tells(seen, best.head, without.state) and not worse else without
+    ahead = _ahead(best, without, unseen, seen.generator)
+    if abs(ahead) > 1:
+        return best if ahead > 0 else without
+    return best if _tells(seen, best.head, without.state) else without
 
 
 def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
     """EM on all judgements with one head; T is the identity where features have no say."""
     rounds = max(problem.options.rounds, ROUNDS)
-    options: Options = replace(problem.options, rounds=rounds)
+    iterations = problem.options.iterations
+    if problem.n_classes > MANY_CLASSES:  # messages cost as many: go on from the last round's
+        iterations = min(iterations, FEW_ITERATIONS)
+    options: Options = replace(problem.options, rounds=rounds, iterations=iterations)
     if isinstance(head, FlatHead):
         options = replace(options, transition=nearly_identity(problem.n_classes))
     return em_from(problem, head, start, options)
@@ -103,16 +133,16 @@ def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
 def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
     with stage(None, PART):
         state = fit_with(seen, head, start)
-    scores = answer_log_likelihood(state.targets.perceived, unseen, state.channel).double()
-    return Trial(state, head, scores)
+    belief = state.targets.perceived
+    if isinstance(seen.graph, SortGraph) and isinstance(unseen, SortGraph):
+        return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
+    return Trial(state, head, answer_log_likelihood(belief, unseen, state.channel).double())
 
 
 def _most_telling(trials: list[Trial], unseen: Graph, generator: torch.Generator) -> Trial:
-    """Of the trials no worse than the best by more than an error, the one of highest evidence."""
+    """Of the trials that are not clearly worse than the best, the one of highest evidence."""
     best = max(trials, key=lambda trial: float(trial.scores.sum()))
-    close = [
-        trial for trial in trials if trial is best or _ahead(best, trial, unseen, generator) <= 1
-    ]
+    close = [trial for trial in trials if _ahead(best, trial, unseen, generator) <= CLEARLY]
     return max(close, key=lambda trial: trial.state.evidence)
 
 
@@ -126,9 +156,10 @@ def _ahead(one: Trial, other: Trial, unseen: Graph, generator: torch.Generator) 
 
 
 def _tells(problem: JointProblem, head: Head, alone: State) -> bool:
-    """Whether features foretell, out of fold, what an item's judgements say of it.
+    """Whether features foretell, out of fold, a good part of what judgements say of an item.
 
-    Of what the judgements say without features: EM's own classes have been shaped by these.
+    Of what the judgements say without features: EM's own classes have been shaped by these. Asked
+    where both foretell unseen judgements alike: features then decide only what people mistake.
     """
     judged = alone.targets.judged
     folds = fold_of_items(len(judged), problem.options.folds, problem.generator).to(judged.device)
@@ -137,7 +168,8 @@ def _tells(problem: JointProblem, head: Head, alone: State) -> bool:
     )
     log_g = torch.log_softmax(found, dim=1)
     transition, _, _ = likelihood_transition(log_g.double(), judged, head.temperatures)
-    share = torch.log((alone.targets.perceived.mean(0) * judged).sum(1).clamp_min(TINY))
-    gain = judged_score(log_g, transition, judged) - share
-    error = float(gain.std()) / max(len(gain), 1) ** 0.5
-    return bool(float(gain.mean()) > CLEARLY * error)
+    share = alone.targets.perceived.mean(0)
+    unknown = torch.log((share * judged).sum(1).clamp_min(TINY))
+    gain = judged_score(log_g, transition, judged) - unknown
+    entropy = -float((share * share.clamp_min(TINY).log()).sum())
+    return bool(float(gain.mean()) > GOOD_PART * entropy)

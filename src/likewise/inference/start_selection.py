@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
@@ -32,6 +33,7 @@ from likewise.noise.channels import Channel, ExactChannel
 
 TRIAL_ROUNDS = 2
 FEW_JUDGEMENTS = 200_000
+MOST_SPECTRAL_CLASSES = 40  # beyond, classes are small, and eigenvectors show none of them
 
 StartFunction = Callable[[JointProblem, Channel], tuple[Tensor, Channel]]
 Start = tuple[Tensor, Channel]
@@ -60,7 +62,8 @@ def select_starts(problem: JointProblem, channel: Channel, confusions: bool = Tr
     found = [start(problem, channel) for start in promising_starts(problem)]
     starts = [(in_known_order(belief, problem.graph.known), own) for belief, own in found]
     if problem.features is not None:  # rounds are cheap: judge the starts by where they lead
-        return [_settle(problem, *one, confusions) for one in starts]
+        as_found = [_as_found(problem, *one, confusions) for one in starts]
+        return [*as_found, *(_settle(problem, *one) for one in as_found)]
     if len(starts) > 1:
         trial = replace(problem.options, rounds=TRIAL_ROUNDS)
         states = [em_from(problem, problem.network_head(), one, trial) for one in starts]
@@ -76,18 +79,21 @@ def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, 
     return max(states, key=lambda state: state.evidence), head
 
 
-def _settle(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Start:
-    """What becomes of a guess once the judgements speak alone.
-
-    People may then confuse some classes more than others; clusters of the features that nobody
-    sees fade.
-    """
+def _as_found(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Start:
+    """A guess with the channel refitted to it; people may confuse some classes more than others."""
     if confusions and confusable(problem.graph, problem.n_classes):
         channel = with_confusions(channel, problem.n_classes)
-    posterior = guess(belief)
-    channel = channel.update(edge_statistics(posterior, problem.graph, channel))
+    return belief, channel.update(edge_statistics(guess(belief), problem.graph, channel))
+
+
+def _settle(problem: JointProblem, belief: Tensor, channel: Channel) -> Start:
+    """What becomes of a guess once the judgements speak alone.
+
+    Clusters of the features that nobody sees fade; where judgements are few, everything does.
+    """
     flat = torch.zeros_like(belief)
-    posterior = infer(HINT * posterior.log_belief, problem.graph, channel, iterations=20)
+    hint = HINT * guess(belief).log_belief
+    posterior = infer(hint, problem.graph, channel, iterations=20)
     for _ in range(10):
         posterior = infer(flat, problem.graph, channel, iterations=10, start=posterior)
         channel = channel.update(edge_statistics(posterior, problem.graph, channel))
@@ -100,6 +106,8 @@ def promising_starts(problem: JointProblem) -> list[StartFunction]:
     by_features = from_network if problem.features is None else from_clusters
     if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
         return [by_features]
+    if problem.features is not None and problem.n_classes > MOST_SPECTRAL_CLASSES:
+        return [from_partition, from_clusters]
     if problem.features is not None:
         return [from_graph, from_partition, from_clusters]
     share = problem.pairs.n_same / len(problem.pairs)
@@ -155,10 +163,7 @@ def from_network(problem: JointProblem, channel: Channel) -> Start:
 
 def from_clusters(problem: JointProblem, channel: Channel) -> Start:
     """k-means of rich features: the last resort, where the judgements are too few."""
-    assert problem.features is not None
-    seed = int(problem.rng.integers(2**31))
-    points = problem.features.points.cpu().numpy()
-    labels = KMeans(problem.n_classes, n_init=10, random_state=seed).fit(points).labels_
+    labels = cluster_items(problem)
     eye = torch.eye(problem.n_classes, device=problem.graph.device)
     log_f = torch.log(0.8 * eye + 0.2 / problem.n_classes)[torch.from_numpy(labels).long()]
     posterior = Posterior(log_f, 0.0, 0, False)
@@ -166,6 +171,14 @@ def from_clusters(problem: JointProblem, channel: Channel) -> Start:
         channel = channel.update(edge_statistics(posterior, problem.graph, channel))
         posterior = infer(log_f, problem.graph, channel, iterations=10)
     return posterior.belief, channel
+
+
+def cluster_items(problem: JointProblem) -> NDArray[np.integer]:
+    """(N,) k-means of rich features."""
+    assert problem.features is not None
+    seed = int(problem.rng.integers(2**31))
+    points = problem.features.points.cpu().numpy()
+    return np.asarray(KMeans(problem.n_classes, n_init=10, random_state=seed).fit(points).labels_)
 
 
 def em_from(

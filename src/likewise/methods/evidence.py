@@ -18,6 +18,7 @@ from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
 from likewise.inference.known import certain, in_known_order
 from likewise.inference.problem import has_rich_features
+from likewise.inference.sort_graph import sorts_of
 from likewise.methods.alignment import align_transition, is_order_free
 from likewise.methods.lifted_evidence import lift_judgements
 from likewise.methods.problem import Problem, is_exact
@@ -110,6 +111,8 @@ def _first_that_decides(
 
 
 def _thinned(problem: Problem) -> Problem:
+    if sorts_of(problem.pairs) is not None:  # of a sort, no pair may be missing
+        return problem
     rng = np.random.default_rng([problem.seed, 3])
     return replace(problem, pairs=thinned(problem.pairs, rng))
 

@@ -1,0 +1,98 @@
+"""Sorts: found among judgements, and read as piles, so that coarse ones merge no classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
+
+from likewise.inference import fit_joint
+from likewise.inference.partition.sort_search import place_sorted
+from likewise.inference.partition.sorts import (
+    Sorts,
+    find_sorts,
+    pile_log_chances,
+    sorts_evidence,
+)
+from likewise.inference.sort_graph import sorts_of
+from likewise.pairs import Pairs
+
+N_CLASSES, N_ITEMS = 6, 120
+
+
+def sorted_by(
+    y: NDArray[np.int64], n_sorts: int, size: int, rng: np.random.Generator, slip: float = 0.05
+) -> Pairs:
+    """Everybody merges the classes into two to four piles in a way of their own."""
+    i, j = np.triu_indices(size, 1)
+    left, right, same, who = [], [], [], []
+    for k in range(n_sorts):
+        shown = rng.choice(len(y), size, replace=False)
+        seen = np.where(rng.random(size) < slip, rng.integers(0, N_CLASSES, size), y[shown])
+        pile = rng.integers(0, rng.integers(2, 5), N_CLASSES)[seen]
+        left.append(shown[i])
+        right.append(shown[j])
+        same.append(pile[i] == pile[j])
+        who += [f"s{k}"] * len(i)
+    ends = np.concatenate(left), np.concatenate(right)
+    return Pairs(*ends, np.concatenate(same), who, n_items=len(y))
+
+
+def found_in(pairs: Pairs) -> Sorts | None:
+    return find_sorts(pairs.left, pairs.right, pairs.same, pairs.annotator, pairs.n_items)
+
+
+def test_sorts_are_found_and_single_judgements_are_none() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, N_CLASSES, N_ITEMS)
+    pairs = sorted_by(y, 20, 10, rng)
+    sorts = found_in(pairs)
+    assert sorts is not None
+    assert len(sorts.item) == 200
+    assert len(sorts.piles_of_sort) == 20
+    for who in range(20):  # the piles are those that were made
+        mine = pairs.annotator == who
+        pile = {}
+        for row in np.flatnonzero(sorts.sort_of_pile[sorts.pile] == who):
+            pile[int(sorts.item[row])] = int(sorts.pile[row])
+        told = [pile[a] == pile[b] for a, b in zip(pairs.left[mine], pairs.right[mine])]
+        assert told == pairs.same[mine].tolist()
+    turned = pairs.same.copy()
+    turned[::10] = ~turned[::10]
+    assert found_in(Pairs(pairs.left, pairs.right, turned, pairs.annotator, n_items=120)) is None
+    some = rng.random(len(pairs)) < 0.7
+    assert found_in(pairs.select(some)) is None
+    assert sorts_of(Pairs(pairs.left, pairs.right, pairs.same, n_items=N_ITEMS)) is None
+
+
+def test_chances_and_evidence_of_piles_are_those_of_polya_urns() -> None:
+    """Against the probabilities of one item after the other, written out."""
+    sorts = Sorts(np.array([0, 1, 2, 3]), np.array([0, 0, 1, 0]), np.array([0, 0]), 4)
+    belief = np.eye(2)[[0, 0, 0, 1]]
+    # Class 0 fills piles 0, 0, 1; class 1 fills pile 0; two piles share a concentration of 2.
+    urn = (1 / 2) * (2 / 3) * (1 / 4) * (1 / 2)
+    assert np.isclose(sorts_evidence(sorts, belief, 2.0), np.log(urn))
+    chances = np.exp(pile_log_chances(sorts, belief, 2.0, without_own=True))
+    assert np.isclose(chances[0, 0], (1 + 1) / (2 + 2))  # the two others of class 0, one in pile 0
+    assert np.isclose(chances[3, 1], 1 / 2)  # nobody else is of its class
+
+
+def test_people_who_merge_classes_still_tell_them_apart_together() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, N_CLASSES, N_ITEMS)
+    sorts = found_in(sorted_by(y, 80, 24, rng))
+    assert sorts is not None
+    belief, concentration, _ = place_sorted(sorts, N_CLASSES, rng)
+    assert adjusted_rand_score(y, belief.argmax(1)) > 0.9
+    assert concentration < 2
+
+
+def test_a_fit_reads_sorts_as_sorts() -> None:
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, N_CLASSES, N_ITEMS)
+    items = 0.5 * rng.normal(size=(N_CLASSES, 40))[y] + rng.normal(size=(N_ITEMS, 40))
+    result = fit_joint(items.astype(np.float32), sorted_by(y, 60, 24, rng), 6, random_state=0)
+    assert result.choice.startswith("sorts: 60")
+    assert adjusted_rand_score(y, result.classes.argmax(1)) > 0.9
+    table = result.channel.p_same.numpy()  # type: ignore[attr-defined]
+    assert np.diag(table).min() > table[~np.eye(6, dtype=bool)].mean()
