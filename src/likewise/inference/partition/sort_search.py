@@ -88,11 +88,8 @@ def settle(sorts: Sorts, belief: FloatArray) -> tuple[FloatArray, float]:
 def soft_evidence(sorts: Sorts, belief: FloatArray, concentration: float) -> float:
     """Log evidence of the piles, a variational bound with flat classes."""
     entropy = -float((belief * np.log(np.clip(belief, 1e-12, None))).sum())
-    return (
-        sorts_evidence(sorts, belief, concentration)
-        + entropy
-        - len(belief) * np.log(belief.shape[1])
-    )
+    flat = len(belief) * float(np.log(belief.shape[1]))
+    return sorts_evidence(sorts, belief, concentration) + entropy - flat
 
 
 def is_telling(sorts: Sorts, belief: FloatArray, concentration: float) -> bool:
