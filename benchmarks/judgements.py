@@ -33,13 +33,15 @@ ITEMS_PER_JUDGEMENT = 0.1
 ROWS_AT_ONCE = 1 << 20
 
 
-def generate(path: Path, judgements: int, seed: int = 0) -> None:
+def generate(
+    path: Path, judgements: int, seed: int = 0, items_per_judgement: float = ITEMS_PER_JUDGEMENT
+) -> None:
     """Write a Parquet file of random noisy judgements, in pieces."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(seed)
-    n_items = max(int(judgements * ITEMS_PER_JUDGEMENT), 2)
+    n_items = max(int(judgements * items_per_judgement), 2)
     perceived = rng.integers(N_CLASSES, size=n_items, dtype=np.int8)
     people = pa.array([f"person-{k:03d}" for k in range(1000)])
     schema = pa.schema(

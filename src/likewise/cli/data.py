@@ -1,4 +1,4 @@
-"""Judgements themselves: `describe` them, `simulate` them."""
+"""Judgements themselves: `describe` them, `compact` many of them, `simulate` them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from likewise.cli.app import (
     columns_of,
     example,
 )
-from likewise.cli.output import emit, facts
+from likewise.cli.output import emit, facts, say
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog=example("likewise describe pairs.csv --classes 10"))(describe)
+    app.command(epilog=example("likewise compact answers-*.parquet --out small"))(compact)
     app.command(epilog=example("likewise simulate --out data --class-noise 0.4 --per-item 50"))(
         simulate
     )
@@ -44,11 +45,56 @@ def describe(
     json: Json = False,
 ) -> None:
     """Say what judgements look like: balance, repeats, contradictions, triangles, noise."""
-    from likewise.pairs import Pairs
+    from likewise.pairs.streamed_description import describe_file
 
-    found = Pairs.read(pairs, **columns_of(left, right, same, annotator, format, threshold))
-    description = found.describe(classes)
+    columns = columns_of(left, right, same, annotator, format, threshold)
+    description = describe_file(pairs, columns, classes)
     emit(json, description.to_dict(), repr(description))
+
+
+def compact(
+    out: Annotated[Path, typer.Option(help="The folder to write.", show_default=False)],
+    inputs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="PAIRS...", help="Judgements in any format that fit reads."),
+    ] = None,
+    query: Annotated[
+        str | None,
+        typer.Option(help="SQL for DuckDB instead of files: SELECT ... AS left, right, same."),
+    ] = None,
+    left: Left = "left",
+    right: Right = "right",
+    same: Same = "same",
+    annotator: Annotator = "annotator",
+    format: Annotated[str | None, typer.Option(help="Of the files, if not recognised.")] = None,
+    memory: Annotated[str, typer.Option(help="Beyond it, DuckDB spills to disk.")] = "2GB",
+    threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores.")] = None,
+    json: Json = False,
+) -> None:
+    """Make a table of judgements small that does not fit in memory (needs likewise[duckdb]).
+
+    Names become numbers, rows without an answer are dropped, and the same answer of the same person
+    about the same pair is kept once with its count. A killed run goes on where it stopped.
+    """
+    from dataclasses import asdict
+
+    from likewise.pairs.compact.build import Job, compact
+    from likewise.pairs.formats.long import ColumnNames
+
+    names = ColumnNames(left, right, same, annotator)
+    job = Job(tuple(inputs or ()), out, query, names, format, memory, threads)
+    counts = compact(job, tell=say).counts
+    rows = [
+        ("folder", out),
+        ("rows read", f"{counts.rows:,}"),
+        ("without an answer", f"{counts.dropped:,}"),
+        ("judgements", f"{counts.judgements:,}"),
+        ("rows kept", f"{counts.kept:,}, repeats merged"),
+        ("items", f"{counts.items:,}"),
+        ("annotators", f"{counts.annotators:,}" if counts.annotators else "not given"),
+        ("next", f"likewise describe {out}"),
+    ]
+    emit(json, {"out": str(out), **asdict(counts)}, facts(None, rows))
 
 
 def simulate(

@@ -31,6 +31,14 @@ def emit(as_json: bool, result: Record, *shown: RenderableType) -> None:
         console.print(shown_part, markup=False, emoji=False)
 
 
+def emit_lines(as_json: bool, name: str, lines: Sequence[str]) -> None:
+    """Lines for another program: as they are and however long, or a list in a JSON object."""
+    if as_json:
+        emit(True, {name: list(lines)})
+    else:
+        sys.stdout.writelines(line + "\n" for line in lines)
+
+
 def say(message: str) -> None:
     """A message to the person at the terminal."""
     sys.stderr.write(printable(message) + "\n")

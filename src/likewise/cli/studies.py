@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,11 +10,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from likewise.cli.app import Device, Json, Seed, example
-from likewise.cli.output import emit, facts, say, table
+from likewise.cli.output import emit, emit_lines, facts, say, table
 from likewise.errors import InputError
 
 if TYPE_CHECKING:
     from likewise.io.json import Record
+
+Target = Annotated[
+    str,
+    typer.Argument(help="table1 ... table5, figures, all, or a settings file.", show_default=False),
+]
+Methods = Annotated[
+    list[str] | None, typer.Option("--methods", "--method", help="As kcl,mcl; may be repeated.")
+]
+OnlyList = Annotated[
+    bool, typer.Option("--list", help="Run nothing: print a command for each cell.")
+]
+ClusterKind = Annotated[
+    str | None, typer.Option(help="slurm or local: cells as jobs (needs likewise[cluster]).")
+]
+ClusterOption = Annotated[
+    list[str] | None,
+    typer.Option(help="As slurm_partition=gpu or timeout_min=600; may be repeated."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -59,12 +78,7 @@ def demo(
 
 
 def reproduce(
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="table1 ... table5, figures, all, or a settings file.", show_default=False
-        ),
-    ],
+    target: Target,
     data: Annotated[
         Path | None, typer.Option(help="Where the data sets are; default: LIKEWISE_DATA.")
     ] = None,
@@ -72,30 +86,45 @@ def reproduce(
         "runs/paper"
     ),
     trials: Annotated[int | None, typer.Option(min=1)] = None,
+    trial: Annotated[int | None, typer.Option(min=0, help="This one alone.")] = None,
     noise: Annotated[list[str] | None, typer.Option(help="As 0.2,0.6; may be repeated.")] = None,
-    methods: Annotated[
-        list[str] | None, typer.Option("--methods", "--method", help="As kcl,mcl; may be repeated.")
-    ] = None,
+    methods: Methods = None,
     epochs: Annotated[int | None, typer.Option(min=1)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smoke run of minutes.")] = False,
     jobs: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 1,
+    only_list: OnlyList = False,
+    cluster: ClusterKind = None,
+    cluster_option: ClusterOption = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Run the paper's tables and figures; a killed run goes on where it stopped."""
-    from likewise.experiments import render, reproduce
+    from likewise.experiments import list_commands, render, reproduce
+    from likewise.experiments.cluster import CellCommand, Cluster, parse_options
 
+    rates = None if noise is None else _rates(noise)
+    if only_list:
+        command = CellCommand(target, data, out, epochs, quick, device)
+        found = list_commands(
+            target, command, trials=trials, trial=trial, noise=rates, methods=methods
+        )
+        emit_lines(json, "commands", [shlex.join(["likewise", *words]) for words in found])
+        return
+    if cluster_option and cluster is None:
+        raise InputError("--cluster-option says something to a cluster; name it with --cluster.")
     summaries = reproduce(
         target,
         data,
         out,
         trials=trials,
-        noise=None if noise is None else _rates(noise),
+        trial=trial,
+        noise=rates,
         methods=methods,
         epochs=epochs,
         quick=quick,
         jobs=jobs,
         device=device,
+        cluster=Cluster(cluster, jobs, parse_options(cluster_option or [])) if cluster else None,
         report=lambda result: say(_cell_line(result)),
         tell=say,
     )

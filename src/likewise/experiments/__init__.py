@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from likewise.experiments.cells import Cell, plan
-from likewise.experiments.reproduce import TARGETS, reproduce, write_outputs
+from likewise.experiments.reproduce import TARGETS, list_commands, reproduce, write_outputs
 from likewise.experiments.settings import METHODS, TABLES, TableSettings, load_settings
 from likewise.experiments.store import read_collected, write_collected
 from likewise.experiments.summary import Summary, summarise
@@ -16,6 +16,7 @@ __all__ = [
     "Cell",
     "Summary",
     "TableSettings",
+    "list_commands",
     "load_settings",
     "plan",
     "read_collected",

@@ -64,7 +64,7 @@ def plan(settings: TableSettings) -> list[list[Cell]]:
     about = (settings.table, settings.dataset, settings.network_title)
     return [
         [Cell(*about, kind, noise, method, trial) for method in methods]
-        for trial, (kind, noise) in product(range(settings.trials), levels)
+        for trial, (kind, noise) in product(range(settings.first_trial, settings.trials), levels)
         for methods in _chains(settings.methods)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import torch
 from likewise.datasets import Dataset, load
 from likewise.datasets.dataset import data_root
 from likewise.errors import InputError
+from likewise.experiments.cluster import CellCommand, Cluster
 from likewise.experiments.figures import write_figures
-from likewise.experiments.grid import run_table
+from likewise.experiments.grid import run_table, unfinished
 from likewise.experiments.settings import TABLES, TableSettings, load_settings
 from likewise.experiments.store import Result, load_results, write_collected
 from likewise.experiments.summary import Summary, summarise
@@ -29,12 +31,14 @@ def reproduce(
     out: str | Path,
     *,
     trials: int | None = None,
+    trial: int | None = None,
     noise: Sequence[float | str] | None = None,
     methods: Sequence[str] | None = None,
     epochs: int | None = None,
     quick: bool = False,
     jobs: int = 1,
     device: str = "auto",
+    cluster: Cluster | None = None,
     report: Callable[[Result], None] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> list[Summary]:
@@ -43,8 +47,9 @@ def reproduce(
     ``target`` is a table's name or a settings file (TOML), "figures" (drawn from what was already
     run), or "all". ``data`` is the folder of the data sets (default: LIKEWISE_DATA); ``trials``,
     ``noise``, ``methods`` and ``epochs`` cut a table down, and ``quick`` is a smoke run of minutes.
-    ``report`` is told of each cell that ends; ``tell`` is given messages ("all" leaves out tables
-    whose data is not there, and says so).
+    ``trial`` is one trial alone. With ``cluster``, cells are jobs there, not ``jobs`` at a time
+    here. ``report`` is told of each cell that ends; ``tell`` is given messages ("all" leaves out
+    tables whose data is not there, and says so).
     """
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -56,13 +61,49 @@ def reproduce(
         for settings, dataset in _tables(target, data, tell):
             smaller = settings.cut(
                 trials=trials,
+                trial=trial,
                 noise=_listed(noise),
                 methods=_listed(methods),
                 epochs=epochs,
                 quick=quick,
             )
-            run_table(smaller, dataset, folder, devices=chosen, jobs=jobs, report=report)
+            if cluster is None:
+                run_table(smaller, dataset, folder, devices=chosen, jobs=jobs, report=report)
+                continue
+            target_of = settings.table if target == "all" else str(target)
+            command = CellCommand(target_of, _given(data), folder, epochs, quick, device)
+            cluster.run(smaller, command, report, tell or (lambda _: None))
     return write_outputs(folder, figures=target in ("figures", "all"))
+
+
+def list_commands(
+    target: str | Path,
+    command: CellCommand,
+    *,
+    trials: int | None = None,
+    trial: int | None = None,
+    noise: Sequence[float | str] | None = None,
+    methods: Sequence[str] | None = None,
+) -> list[list[str]]:
+    """The arguments of ``likewise`` for each chain of cells that is not finished, for a scheduler.
+
+    MNS goes on from what MCL learned: these cells are one command.
+    """
+    if target == "figures":
+        raise InputError("figures are drawn from finished runs, not run: there is no list of them.")
+    found = []
+    for table in TABLES if target == "all" else [target]:
+        smaller = load_settings(table).cut(
+            trials=trials,
+            trial=trial,
+            noise=_listed(noise),
+            methods=_listed(methods),
+            epochs=command.epochs,
+            quick=command.quick,
+        )
+        own = dataclasses.replace(command, target=str(table))
+        found += [own.of(chain) for chain in unfinished(smaller, command.out)]
+    return found
 
 
 def write_outputs(folder: Path, figures: bool = False) -> list[Summary]:
@@ -96,6 +137,10 @@ def _tables(
                 tell(f"{table} is left out: {error}")
             continue
         yield settings, dataset
+
+
+def _given(data: str | Path | None) -> Path | None:
+    return None if data is None else Path(data)
 
 
 def _listed(values: Sequence[Any] | None) -> tuple[Any, ...] | None:

@@ -62,6 +62,7 @@ class TableSettings:
     noise: tuple[float, ...] = ()  # rates for synthetic noise; empty for real noise
     methods: tuple[str, ...] = METHODS  # names of METHODS
     trials: int = 5  # repetitions of each cell
+    first_trial: int = 0  # the first of them that is run: `cut` to one trial sets it
     held_out: float = 0.1  # share of items that choose the epoch
     estimator: str | float = "counts"  # of T in MNS(T̂): counts, argmax (the paper's) or a quantile
     # As the paper writes them: MNS(T) from a start of its own, stage 2 from stage 1 as it is.
@@ -108,12 +109,13 @@ class TableSettings:
         self,
         *,
         trials: int | None = None,
+        trial: int | None = None,
         noise: tuple[float | str, ...] | None = None,
         methods: tuple[str, ...] | None = None,
         epochs: int | None = None,
         quick: bool = False,
     ) -> TableSettings:
-        """A smaller table: ``quick`` first, then whatever is named."""
+        """A smaller table: ``quick`` first, then whatever is named; ``trial`` is one alone."""
         chosen = self
         if quick:
             trials, epochs = trials or self.quick.get("trials"), epochs or self.quick.get("epochs")
@@ -129,6 +131,8 @@ class TableSettings:
             chosen = dataclasses.replace(chosen, methods=_check_methods(methods))
         if trials is not None:
             chosen = dataclasses.replace(chosen, trials=trials)
+        if trial is not None:
+            chosen = dataclasses.replace(chosen, first_trial=trial, trials=trial + 1)
         if epochs is not None:
             shorter, joint = (r.with_(epochs=epochs) for r in (chosen.training, chosen.joint))
             own = {m: {k: v for k, v in c.items() if k != "epochs"} for m, c in self.own.items()}

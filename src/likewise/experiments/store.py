@@ -18,7 +18,7 @@ from likewise.methods.result import last_stage
 COLUMNS = (
     *("table", "dataset", "network", "noise_kind", "noise", "method", "trial"),
     *("accuracy", "last_accuracy", "transition_error", "gram_error", "classes_used"),
-    *("epochs", "seconds", "device", "commit"),
+    *("epochs", "seconds", "device", "where", "commit"),
 )
 Result = Record
 

@@ -54,11 +54,21 @@ def provenance(device: torch.device) -> dict[str, str]:
     """Hardware, versions, date and commit, for a result's JSON."""
     return {
         "device": device_name(device),
+        "where": where(),
         "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         **versions(),
         "platform": f"{platform.system()} {platform.machine()}",
     }
+
+
+def where() -> str:
+    """By what this process was started: by hand, by submitit here, or as which SLURM job."""
+    if job := os.environ.get("SLURM_JOB_ID"):
+        return f"SLURM {os.environ.get('SLURM_CLUSTER_NAME', 'cluster')}, job {job}"
+    if os.environ.get("SUBMITIT_EXECUTOR") == "local":
+        return "local executor"
+    return "one machine"
 
 
 def device_name(device: torch.device) -> str:

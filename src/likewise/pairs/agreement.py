@@ -36,27 +36,47 @@ def agreement(pairs: Pairs, index: PairIndex) -> Agreement | None:
     """
     if pairs.annotator is None:
         return None
-    code, person, same = _repeated(pairs, index)
-    order = np.lexsort((person, code))  # stable: a person's first answer comes first
-    code, person, same = code[order], person[order], same[order]
-    first = np.ones(len(code), bool)
-    first[1:] = (code[1:] != code[:-1]) | (person[1:] != person[:-1])
-    code, same = code[first], same[first]
-    _, start, number = np.unique(code, return_index=True, return_counts=True)
-    said_same = np.add.reduceat(same, start) if len(start) else np.empty(0, np.int64)
-    number, said_same = number[number > 1], said_same[number > 1]
-    if not len(number):
-        return None
-    return Agreement(_alpha(number, said_same), len(number), int(number.sum()))
+    people = PeoplesAnswers()
+    people.add(*_repeated(pairs, index))
+    return people.agreement()
 
 
-def _alpha(number: NDArray[np.int64], said_same: NDArray[np.int64]) -> float | None:
-    """Alpha of units with ``number`` (U,) answers, of which ``said_same`` (U,) say "same"."""
-    answers, same = int(number.sum()), int(said_same.sum())
-    if same in (0, answers):
-        return None
-    disagreeing = float(np.sum(said_same * (number - said_same) / (number - 1)))
-    return 1 - (answers - 1) * disagreeing / (same * (answers - same))
+class PeoplesAnswers:
+    """The sums that alpha is made of, from answers that come in pieces; a pair is in one of them.
+
+    Units with n answers, of which s say "same", disagree by s (n - s) / (n - 1).
+    """
+
+    def __init__(self) -> None:
+        self._pairs = self._answers = self._same = 0
+        self._disagreeing = 0.0
+
+    def add(
+        self, code: NDArray[np.int64], person: NDArray[np.int32], same: NDArray[np.int64]
+    ) -> None:
+        """All answers (n,) about some pairs, in the order in which they were given."""
+        order = np.lexsort((person, code))  # stable: a person's first answer comes first
+        code, person, same = code[order], person[order], same[order]
+        first = np.ones(len(code), bool)
+        first[1:] = (code[1:] != code[:-1]) | (person[1:] != person[:-1])
+        code, same = code[first], same[first]
+        _, start, number = np.unique(code, return_index=True, return_counts=True)
+        said_same = np.add.reduceat(same, start) if len(start) else np.empty(0, np.int64)
+        number, said_same = number[number > 1], said_same[number > 1]
+        self._pairs += len(number)
+        self._answers += int(number.sum())
+        self._same += int(said_same.sum())
+        self._disagreeing += float(np.sum(said_same * (number - said_same) / (number - 1)))
+
+    def agreement(self) -> Agreement | None:
+        """Of all that was added; None where no two people judged one pair."""
+        if not self._pairs:
+            return None
+        alpha = None
+        if 0 < self._same < self._answers:
+            apart = (self._answers - 1) * self._disagreeing
+            alpha = 1 - apart / (self._same * (self._answers - self._same))
+        return Agreement(alpha, self._pairs, self._answers)
 
 
 def _repeated(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,33 +10,19 @@ from numpy.typing import NDArray
 from likewise.pairs.agreement import Agreement, agreement
 from likewise.pairs.container import Pairs
 from likewise.pairs.counting import count_from_judgements
+from likewise.pairs.figures import (
+    MIN_TRIANGLES,
+    Counts,
+    Noise,
+    describe_counts,
+    describe_noise,
+    spread,
+)
 from likewise.pairs.graph import JudgementGraph
-from likewise.pairs.rates import rates_from_triangles
 from likewise.pairs.triangles import PairIndex, Triangles, complete_triangles, count_triangles
 
-# Below this many closed triangles their shares are too uncertain to solve for rates.
-MIN_TRIANGLES = 100
 # Beyond this many judgements the classes are not counted: it would take longer than all else.
 MAX_TO_COUNT = 1_000_000
-LARGEST = 10
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The kind of noise that the judgements suggest."""
-
-    kind: str
-    """"exact" (no judgement contradicts the others: at most whole items were mistaken), "judgement"
-    (single judgements were flipped), or "unknown" (nothing could have contradicted)."""
-    miss: float | None = None
-    """P(different | same) for ``n_classes`` balanced classes, where flipped judgements are seen and
-    triangles are enough."""
-    false_alarm: float | None = None
-    """P(same | different), likewise."""
-    n_classes: int | None = None
-    """The number of classes that the rates are estimated for."""
-    counted: bool = False
-    """Whether the number of classes, too, is an estimate."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +109,9 @@ def describe(
     agreed = agreement(pairs, index)
     del index
     return Description(
-        **_counts(pairs, graph.sizes, len(graph), graph.n_same),
+        **_counts_of(pairs, graph.sizes, len(graph), graph.n_same),
         items_judged=int(np.count_nonzero(graph.degree)),
-        judgements_per_item=_spread(graph.degree),
+        judgements_per_item=spread(graph.degree),
         repeats=len(graph) - distinct,
         contradictions=contradictions,
         agreement=agreed,
@@ -144,7 +129,7 @@ def _describe_complete(pairs: Pairs) -> Description:
     others = float(pairs.n_items - 1)
     loops = pairs.n_same - (pairs.n_items - len(sizes))
     return Description(
-        **_counts(pairs, sizes, len(pairs), pairs.n_same),
+        **_counts_of(pairs, sizes, len(pairs), pairs.n_same),
         items_judged=pairs.n_items,
         judgements_per_item=(others, others, others),
         repeats=0,
@@ -157,45 +142,17 @@ def _describe_complete(pairs: Pairs) -> Description:
     )
 
 
-class _Counts(TypedDict):
-    """The fields of a description that a complete set and a list have in common."""
-
-    items: int
-    judgements: int
-    same: int
-    different: int
-    dropped: int
-    weightless: int
-    shortened: int
-    unknown: int
-    annotators: int
-    components: int
-    largest_components: list[int]
-    unlinked: int
-
-
-def _counts(pairs: Pairs, sizes: NDArray[np.int64], judgements: int, same: int) -> _Counts:
-    linked = np.sort(sizes[sizes > 1])[::-1]
-    return {
-        "items": pairs.n_items,
-        "judgements": judgements,
-        "same": same,
-        "different": judgements - same,
-        "dropped": pairs.dropped,
-        "weightless": len(pairs) - judgements,
-        "shortened": pairs.shortened,
-        "unknown": pairs.unknown,
-        "annotators": 0 if pairs.annotator_names is None else len(pairs.annotator_names),
-        "components": len(linked),
-        "largest_components": [int(size) for size in linked[:LARGEST]],
-        "unlinked": int(np.count_nonzero(sizes == 1)),
-    }
-
-
-def _spread(degree: NDArray[np.int64]) -> tuple[float, float, float]:
-    if not len(degree):
-        return 0.0, 0.0, 0.0
-    return float(degree.min()), float(np.median(degree)), float(degree.max())
+def _counts_of(pairs: Pairs, sizes: NDArray[np.int64], judgements: int, same: int) -> Counts:
+    return describe_counts(
+        sizes=sizes,
+        judgements=judgements,
+        same=same,
+        dropped=pairs.dropped,
+        weightless=len(pairs) - judgements,
+        annotators=0 if pairs.annotator_names is None else len(pairs.annotator_names),
+        shortened=pairs.shortened,
+        unknown=pairs.unknown,
+    )
 
 
 def _noise(
@@ -205,16 +162,17 @@ def _noise(
     n_classes: int | None,
     rng: np.random.Generator,
 ) -> Noise:
-    if graph.contradictions == 0:
-        kind = "exact" if graph.redundant > 0 else "unknown"
-        return Noise(kind, n_classes=n_classes)
-    counted = n_classes is None
-    if triangles.closed < MIN_TRIANGLES or (counted and len(graph) > MAX_TO_COUNT):
-        return Noise("judgement", n_classes=n_classes)
-    if n_classes is None:
+    counted = n_classes is None and graph.contradictions > 0 and len(graph) <= MAX_TO_COUNT
+    if counted and triangles.closed >= MIN_TRIANGLES:
         n_classes, _ = count_from_judgements(pairs, rng)
-    rates = rates_from_triangles(graph.n_same / len(graph), triangles, max(n_classes, 2))
-    return Noise("judgement", 1 - rates.a, rates.b, n_classes, counted)
+    return describe_noise(
+        contradictions=graph.contradictions,
+        redundant=graph.redundant,
+        p_same=graph.n_same / max(len(graph), 1),
+        triangles=triangles,
+        n_classes=n_classes,
+        counted=counted,
+    )
 
 
 def _verdict(d: Description) -> str:

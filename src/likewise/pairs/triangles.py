@@ -7,7 +7,7 @@ a vote (or "same if anybody says so") would shift it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +66,14 @@ class PairIndex:
             self._keys[part] = 2 * code + graph.same[part]
         self._keys.sort()
 
+    @classmethod
+    def of_keys(cls, keys: NDArray[np.int64], n_items: int) -> PairIndex:
+        """The index of judgements whose numbers (M,) are made already; they are sorted in place."""
+        index = cls.__new__(cls)
+        index.n_items, index._keys = n_items, keys
+        keys.sort()
+        return index
+
     def count(self) -> tuple[int, int]:
         """``(distinct pairs, pairs that got both answers)``."""
         if not len(self._keys):
@@ -86,7 +94,11 @@ class PairIndex:
 
     def look_up(self, a: IndexArray, b: IndexArray) -> NDArray[np.float64]:
         """Share of "same" among the answers about each pair (a, b); NaN where it was not judged."""
-        key = 2 * self.code(a, b)
+        return self.share(self.code(a, b))
+
+    def share(self, code: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The same of pairs by their codes (n,)."""
+        key = 2 * code
         start, middle, stop = (np.searchsorted(self._keys, key + k) for k in range(3))
         number = stop - start
         return np.where(number > 0, (stop - middle) / np.maximum(number, 1), np.nan)
@@ -199,27 +211,47 @@ def _some_items(graph: JudgementGraph, share: float, rng: np.random.Generator) -
 
 def _sampled(graph: JudgementGraph, index: PairIndex, rng: np.random.Generator) -> Triangles:
     """Uniform paths a - centre - b; those whose ends were judged too are uniform triangles."""
-    centre, a, b = _draw_wedges(graph, rng)
+
+    def neighbours(centres: IndexArray) -> tuple[NDArray[np.int64], IndexArray]:
+        found = Neighbours(centres, graph.n_items)
+        for part in chunks(len(graph)):
+            found.add(graph.left[part], graph.right[part])
+        return found.lists()
+
+    centre, a, b = draw_wedges(graph.degree, rng, neighbours)
     third = index.look_up(a, b)
     closed = ~np.isnan(third)
     centre, a, b, third = centre[closed], a[closed], b[closed], third[closed]
-    first, second = index.look_up(centre, a), index.look_up(centre, b)
+    return triangles_of_wedges(third, index.look_up(centre, a), index.look_up(centre, b))
+
+
+def triangles_of_wedges(
+    third: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
+) -> Triangles:
+    """A sample, by the shares of "same" (n,) of paths' sides; NaN in ``third``: not closed."""
+    closed = ~np.isnan(third)
+    third, first, second = third[closed], first[closed], second[closed]
     three = first * second * third
     two = first * second + second * third + third * first - 3 * three
     return Triangles(float(len(third)), float(two.sum()), float(three.sum()), True)
 
 
-def _draw_wedges(
-    graph: JudgementGraph, rng: np.random.Generator
+def draw_wedges(
+    degree: NDArray[np.int64],
+    rng: np.random.Generator,
+    neighbours: Callable[[IndexArray], tuple[NDArray[np.int64], IndexArray]],
 ) -> tuple[IndexArray, IndexArray, IndexArray]:
-    """Random paths of two judgements: ``(centre, end, other end)``, ends distinct."""
-    degree = graph.degree
+    """Random paths of two judgements: ``(centre, end, other end)``, ends distinct.
+
+    ``degree`` (N,) is how many judgements each item has; ``neighbours`` is asked once, for the
+    partners of chosen items as `Neighbours` lists them.
+    """
     paths = np.cumsum(degree * (degree - 1.0))
     usual = float(np.average(degree, weights=degree * (degree - 1.0)))
     n_centres = int(max(1, min(SAMPLE_WEDGES, SAMPLE_EDGES / usual)))
     drawn = np.searchsorted(paths, rng.random(n_centres) * paths[-1], side="right")
     centres = np.unique(np.minimum(drawn, len(degree) - 1))
-    start, neighbour = _neighbours(graph, centres)
+    start, neighbour = neighbours(centres)
     # As many wedges from each drawn centre; a centre drawn twice gives twice as many.
     each = np.searchsorted(centres, np.repeat(drawn, max(1, SAMPLE_WEDGES // n_centres)))
     size = start[each + 1] - start[each]
@@ -230,21 +262,29 @@ def _draw_wedges(
     return centres[each][distinct], a[distinct], b[distinct]
 
 
-def _neighbours(graph: JudgementGraph, centres: IndexArray) -> tuple[NDArray[np.int64], IndexArray]:
-    """The partners of the chosen items: ``neighbour[start[k] : start[k + 1]]`` of centre k."""
-    position = np.full(graph.n_items, -1, np.int32)
-    position[centres] = np.arange(len(centres), dtype=np.int32)
-    owners, partners = [], []
-    for part in chunks(len(graph)):
-        left, right = graph.left[part], graph.right[part]
+class Neighbours:
+    """The partners of chosen items, from judgements that come in pieces."""
+
+    def __init__(self, centres: IndexArray, n_items: int) -> None:
+        self._position = np.full(n_items, -1, np.int32)
+        self._position[centres] = np.arange(len(centres), dtype=np.int32)
+        self._n_centres = len(centres)
+        self._owners: list[IndexArray] = [np.empty(0, np.int32)]
+        self._partners: list[IndexArray] = [np.empty(0, np.int32)]
+
+    def add(self, left: IndexArray, right: IndexArray) -> None:
+        """Judgements (n,) between these items."""
         for here, there in ((left, right), (right, left)):
-            owner = position[here]
+            owner = self._position[here]
             chosen = owner >= 0
-            owners.append(owner[chosen])
-            partners.append(there[chosen])
-    owner, partner = np.concatenate(owners), np.concatenate(partners)
-    start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(centres)))])
-    return start, partner[np.argsort(owner, kind="stable")]
+            self._owners.append(owner[chosen])
+            self._partners.append(there[chosen])
+
+    def lists(self) -> tuple[NDArray[np.int64], IndexArray]:
+        """``(start, neighbour)``: ``neighbour[start[k] : start[k + 1]]`` are those of centre k."""
+        owner, partner = np.concatenate(self._owners), np.concatenate(self._partners)
+        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=self._n_centres))])
+        return start, partner[np.argsort(owner, kind="stable")]
 
 
 def _triples(sizes: NDArray[np.int64]) -> float:

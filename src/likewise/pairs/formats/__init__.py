@@ -36,7 +36,7 @@ from likewise.pairs.formats.json_records import (
 from likewise.pairs.formats.linkage import SPLINK, ZINGG, read_splink, read_zingg
 from likewise.pairs.formats.links import read_links
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
-from likewise.pairs.formats.paths import path_errors
+from likewise.pairs.formats.paths import is_compact, path_errors
 from likewise.pairs.formats.sorts import (
     is_piles,
     is_table_of_sorts,
@@ -76,7 +76,7 @@ def read_pairs(
     Parameters
     ----------
     path
-        A CSV, Parquet, SQLite, JSON or JSON Lines file, or a folder of Parquet files.
+        A CSV, Parquet, SQLite, JSON or JSON Lines file, or a folder: Parquet, compacted.
     format
         One of `FORMATS`; by default told by the columns or fields. Only a table of items and people
         with the piles' names in it must be called "sorts".
@@ -112,21 +112,29 @@ def _read(file: Path, asked: _Asked) -> Pairs:
     if asked.format is not None and asked.format not in FORMATS:
         raise InputError(f"format must be one of {', '.join(FORMATS)}, but is {asked.format!r}.")
     with path_errors(file):
-        kind = file_kind(file)
-    if kind == "sqlite":
+        kind = "compact" if is_compact(file) else file_kind(file)
+    if kind == "compact":
+        pairs = _read_compact(file, asked.items)
+    elif kind == "sqlite":
         pairs = read_sqlite(file, asked.names, asked.items, asked.table)
     elif kind == "json":
         pairs = _read_json(file, asked)
     else:
         pairs = _read_table(open_table(file, kind), asked)
-    _refuse_none(file, pairs)
-    return pairs
+    return _unless_none(file, pairs)
 
 
-def _refuse_none(file: Path, pairs: Pairs) -> None:
+def _unless_none(file: Path, pairs: Pairs) -> Pairs:
     if len(pairs) == 0:
         unanswered = f": all {pairs.dropped} answers are blank or unsure" if pairs.dropped else ""
         raise InputError(f"{file.name} holds no judgement{unanswered}.")
+    return pairs
+
+
+def _read_compact(path: Path, items: Items) -> Pairs:
+    from likewise.pairs.compact.folder import CompactFolder  # it is built on these formats
+
+    return CompactFolder.open(path).read(items)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Names of files that the system refuses, as one sentence of ours."""
+"""Files and folders by their names: those of ours, and those that the system refuses."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ _REFUSED = {
     errno.ENOTDIR: "a part of its path is a file and no folder",
     errno.EACCES: "permission is denied",
 }
+
+COMPACT_MANIFEST = "compact.json"
+
+
+def is_compact(path: Path) -> bool:
+    """Whether ``path`` is a folder that ``likewise compact`` finished."""
+    return (path / COMPACT_MANIFEST).is_file()
 
 
 @contextmanager

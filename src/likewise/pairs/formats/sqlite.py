@@ -35,8 +35,8 @@ def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, o
                 raise InputError(
                     f"{path.name} has no table {chosen}; the tables there are {', '.join(tables)}."
                 )
-            wanted = ", ".join(_quoted(column) for column in tables[chosen])
-            query = f"SELECT {wanted} FROM {_quoted(chosen)}"
+            wanted = ", ".join(quoted(column) for column in tables[chosen])
+            query = f"SELECT {wanted} FROM {quoted(chosen)}"
             if _is_table(connection, chosen):  # a view has no order but its own
                 query += " ORDER BY rowid"
             rows = fetch_all(connection, query, path)
@@ -49,9 +49,7 @@ def _rows(path: Path, names: ColumnNames, table: str | None) -> list[dict[str, o
 def _tables(connection: sqlite3.Connection) -> dict[str, list[str]]:
     found = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
     return {
-        str(name): [
-            str(row[1]) for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")
-        ]
+        str(name): [str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(name)})")]
         for (name,) in found.fetchall()
         if not str(name).startswith("sqlite_")
     }
@@ -79,5 +77,6 @@ def _only_table(path: Path, tables: dict[str, list[str]], names: ColumnNames) ->
     )
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """An SQL name."""
     return '"' + name.replace('"', '""') + '"'

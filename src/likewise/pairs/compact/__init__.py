@@ -1,0 +1,1 @@
+"""Tables of judgements that do not fit in memory, made small: ``build``, and ``folder`` to read."""

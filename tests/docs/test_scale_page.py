@@ -1,0 +1,36 @@
+"""docs/scale.md: what cannot be run here is at least well-formed, and agrees with itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+import pytest
+
+from docs_pages import DOCS, blocks_of
+
+BLOCKS = blocks_of((DOCS / "scale.md").read_text(encoding="utf-8"))
+
+
+def test_the_shell_scripts_are_shell_scripts() -> None:
+    scripts = [block.code for block in BLOCKS if block.language == "bash"]
+    assert any("torchrun" in script and "SLURM_NNODES" in script for script in scripts)
+    for script in scripts:
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_the_pods_of_the_job_find_each_other() -> None:
+    yaml = pytest.importorskip("yaml")
+    (text,) = [block.code for block in BLOCKS if block.language == "yaml"]
+    service, job = yaml.safe_load_all(text)
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    (command,) = pod["containers"][0]["args"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert service["spec"]["selector"] == {"job-name": job["metadata"]["name"]}
+    assert pod["subdomain"] == service["metadata"]["name"]
+    first = f"--master-addr={job['metadata']['name']}-0.{service['metadata']['name']} "
+    assert first in command
+    assert spec["completions"] == spec["parallelism"]
+    assert f"--nnodes={spec['completions']} " in command
+    assert spec["completionMode"] == "Indexed"
+    assert re.search(r"--resume$", command)
