@@ -11,7 +11,7 @@ import pytest
 
 from label_people import Sorter, Visitor
 from likewise.errors import InputError
-from likewise.label import create_app, export_judgements, read_judgements
+from likewise.label import create_app, export_judgements, read_judgements, serve
 from likewise.label.database import open_database
 from likewise.label.screens import joined, next_screen
 from likewise.pairs import Pairs
@@ -70,6 +70,8 @@ def test_a_screen_that_is_not_finished_is_kept_but_is_no_judgement(app, database
     ada = Sorter(app, "Ada")
     ada.move(ada.keys()[:4], 0)
     assert rows_of(database) == []
+    with pytest.raises(InputError, match="no judgement yet: nobody has answered, or finished"):
+        Pairs.read(database)
     with sqlite3.connect(database) as connection:
         assert connection.execute("SELECT count(*) FROM moves").fetchone()[0] == 4
 
@@ -285,6 +287,8 @@ def test_what_cannot_be_is_refused_at_the_start(items, database, tmp_path):
         create_app(items, database, sort=36)
     with pytest.raises(InputError, match="suggestions choose pairs"):
         create_app(items, database, sort=12, suggester=lambda answers: [])
+    with pytest.raises(InputError, match="suggestions choose pairs"):
+        serve(items, database, port=0, open_browser=False, sort=12, classes=3)
     Sorter(create_app(items, database, sort=12, show_names=True), "Ada").sort_all(kind)
     other = tmp_path / "other.csv"
     other.write_text("id,text\n" + "".join(f"x{k},x\n" for k in range(9)))

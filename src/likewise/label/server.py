@@ -60,6 +60,8 @@ def serve(
         token = secrets.token_urlsafe(24)
     if token is not None and len(token) < 16:
         raise InputError("the token must have at least 16 characters, or it could be guessed.")
+    if sort is not None and (suggester is not None or classes is not None):
+        raise InputError("suggestions choose pairs; leave them out where people sort.")
     items = open_items(items_path, id_column)
     if suggester is None and classes is not None:
         suggester = ModelSuggester(items_path, classes, id_column)

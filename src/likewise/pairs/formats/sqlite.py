@@ -18,6 +18,10 @@ def read_sqlite(path: Path, names: ColumnNames, items: Items, table: str | None)
     """The judgements of the table ``table``, else of the only one that has the columns."""
     if table is None and is_judgements_database(path):
         columns = read_judgements(path)
+        if not columns["same"]:
+            raise InputError(
+                f"{path.name} holds no judgement yet: nobody has answered, or finished a screen."
+            )
         rows = [
             dict(zip(columns, values, strict=True))
             for values in zip(*columns.values(), strict=True)
