@@ -16,14 +16,14 @@ from typing import Any, TextIO
 
 import typer
 
-from likewise.cli import data, embed, fit, groups, labelling, models, pages, studies
+from likewise.cli import data, embed, fit, groups, labelling, models, pages, revise, studies
 from likewise.cli.app import app
 from likewise.cli.output import complain, say
 from likewise.errors import InputError, LikewiseError
 
 __all__ = ["app", "main"]
 
-for part in (studies, data, groups, embed, fit, models, pages, labelling):
+for part in (studies, data, groups, embed, fit, models, revise, pages, labelling):
     part.register(app)
 
 # What a file that a person named cannot be, whatever is done about the disk.

@@ -78,6 +78,10 @@ Like = Annotated[
 WithoutPerson = Annotated[
     list[str] | None, typer.Option(help="Leave this person's judgements out; may be repeated.")
 ]
+Stability = Annotated[
+    bool,
+    typer.Option("--stability", help="Fit three times more: would another seed find the same?"),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
@@ -104,6 +108,7 @@ def fit(
     gold: Gold = None,
     like: Like = None,
     without_person: WithoutPerson = None,
+    stability: Stability = False,
     left: Left = "left",
     right: Right = "right",
     same: Same = "same",
@@ -126,6 +131,7 @@ def fit(
     job: Record = {"columns": columns_of(left, right, same, annotator, format, threshold)}
     job |= {"id_column": id_column, "image_size": image_size, "private": private}
     job |= {"resume": resume, "checkpoint_seconds": checkpoint_seconds, "track": track}
+    job["stability"] = stability
     how: Record = {"n_classes": _number_of_classes(classes), "method": method, "noise": noise}
     how |= {"network": network, "recipe": _recipe(epochs=epochs, batch_size=batch_size, lr=lr)}
     how |= {"held_out": held_out, "device": device, "random_state": seed, "verbose": not quiet}
@@ -193,6 +199,8 @@ def _recipe(**changes: Any) -> Record | None:
 def _tell(run: Run | None, as_json: bool) -> None:
     if run is None:  # in all but the first of several processes that share the work
         return
+    from likewise.runs.verdict import in_words
+
     figures = run.metrics
     for warning in figures["warnings"]:
         say(f"warning: {warning}")
@@ -209,6 +217,7 @@ def _tell(run: Run | None, as_json: bool) -> None:
     if (like := figures.get("like")) is not None:
         kept = f"{like['kept']:.1%} of {like['shared']:,} shared items keep their class"
         rows.insert(4, (f"like {like['run']}", kept))
+    rows[-1:-1] = [("", text) for text in in_words(figures.get("comparison"))]
     emit(as_json, {"run": str(run.folder), **figures}, facts(None, rows))
 
 

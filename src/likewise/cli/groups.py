@@ -41,6 +41,9 @@ def group(
     out: Annotated[
         Path | None, typer.Option(help="Write a CSV file: item, group, probability.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Write one self-contained page (HTML) about the groups.")
+    ] = None,
     groups: Annotated[
         int | None, typer.Option(min=1, help="How many, where known; else found out.")
     ] = None,
@@ -79,6 +82,10 @@ def group(
     columns = _columns(found)
     if out is not None:
         write_csv(out, columns)
+    if report is not None:
+        from likewise.report.groups import render_groups
+
+        render_groups(found, report, pairs.name)
     emit(json, _summary(found, columns, out), *_shown(found, out))
 
 

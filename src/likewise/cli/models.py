@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
     from likewise.io.json import Record
     from likewise.items.files import ItemFile
+    from likewise.pairs import Pairs
 
 SHOWN = 20
 MAX_SHOWN_CLASSES = 20
@@ -44,7 +45,7 @@ OutCsv = Annotated[Path | None, typer.Option(help="Write a CSV file.")]
 def register(app: typer.Typer) -> None:
     app.command(epilog=example("likewise predict RUN new_items.npy --out classes.csv"))(predict)
     app.command(epilog=example("likewise evaluate RUN test_items.npy test_truth.csv"))(evaluate)
-    app.command(epilog=example("likewise suspects RUN items.npy pairs.csv --limit 50"))(suspects)
+    app.command(epilog=example("likewise suspects RUN --limit 50 --out ask.csv"))(suspects)
     app.command(epilog=example("likewise name RUN few_labels.csv"))(name)
     app.command(
         epilog=example("likewise suggest RUN items.npy pairs.csv --count 100 --out ask.csv")
@@ -119,8 +120,16 @@ def evaluate(
 
 def suspects(
     model: Model,
-    items: Items,
-    pairs: Judgements,
+    items: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="ITEMS", help="Other items than those of a run.", show_default=False
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Argument(metavar="PAIRS", help="Judgements about them.", show_default=False),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many, worst first.")] = SHOWN,
     out: OutCsv = None,
     left: Left = "left",
@@ -135,29 +144,26 @@ def suspects(
     text: TextColumn = None,
     json: Json = False,
 ) -> None:
-    """List the judgements that are most probably wrong, worst first."""
+    """List the judgements that are most probably wrong, worst first; of a run, its own."""
     from likewise.active.suspects import suspects as find
     from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    classifier, data = _open(model, items, id_column, image_size, embed, text)
-    given = Pairs.read(
-        pairs,
-        **columns_of(left, right, same, annotator, format, threshold),
-        item_ids=data.ids,
-        n_items=len(data),
-        may_lack=True,
-    )
-    columns = find(classifier, data.items, given, limit=limit).to_dict()
-    names = data.names
-    columns["left"] = [str(names[k]) for k in columns["left"]]
-    columns["right"] = [str(names[k]) for k in columns["right"]]
-    columns["same"] = ["same" if answer else "different" for answer in columns["same"]]
-    columns["probability_wrong"] = [round(p, 4) for p in columns["probability_wrong"]]
+    if items is None or pairs is None:
+        classifier, data, given = _reopened(model)
+    else:
+        classifier, data = _open(model, items, id_column, image_size, embed, text)
+        columns = columns_of(left, right, same, annotator, format, threshold)
+        given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **columns)
+    found = find(classifier, data.items, given, limit=limit).to_dict()
+    found["left"] = [str(data.names[k]) for k in found["left"]]
+    found["right"] = [str(data.names[k]) for k in found["right"]]
+    found["same"] = ["same" if answer else "different" for answer in found["same"]]
+    found["probability_wrong"] = [round(p, 4) for p in found["probability_wrong"]]
     if out is not None:
-        write_csv(out, columns)
+        write_csv(out, found)
     result = {"judgements": len(given), "out": None if out is None else str(out)}
-    _emit_columns(json, result, "suspects", columns, out)
+    _emit_columns(json, result, "suspects", found, out)
 
 
 def name(
@@ -236,6 +242,17 @@ def _open(
         return open_with_items(
             model, items, id_column=id_column, image_size=image_size, embed=embed, text=text
         )
+
+
+def _reopened(model: Path) -> tuple[SimilarityClassifier, ItemFile, Pairs]:
+    """A run's classifier, and the items and judgements that it was fitted to."""
+    from likewise.classifier import load
+    from likewise.runs import Run
+    from likewise.runs.inputs import reopen
+
+    run = Run.open(model)
+    data, given = reopen(run)
+    return load(run.model), data, given
 
 
 def _emit_columns(

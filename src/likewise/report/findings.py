@@ -10,6 +10,7 @@ from likewise.io.json import Record
 from likewise.methods.registry import METHODS
 from likewise.noise.registry import CHANNELS
 from likewise.report.contents import Columns, Contents
+from likewise.runs.verdict import in_words
 
 SURE = 0.9
 FEW_PER_ITEM = 5
@@ -122,6 +123,12 @@ def warnings(contents: Contents) -> list[str]:
             "whatever they are shown; their judgements count for little."
         )
     return [_sentence(text) for text in found]
+
+
+def compared(contents: Contents) -> list[str]:
+    """Baselines and stability in sentences; none where the run has none."""
+    found = contents.metrics.get("comparison")
+    return in_words(found if isinstance(found, dict) else None)
 
 
 def mistaken_share(contents: Contents) -> float:

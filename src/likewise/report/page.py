@@ -16,6 +16,7 @@ from likewise.io.atomic import write_text
 from likewise.io.json import Record
 from likewise.io.progress import stage
 from likewise.report import figures, findings, tables
+from likewise.report.actions import actions
 from likewise.report.colours import class_colours, heat_rules
 from likewise.report.contents import Contents, read_contents, shorten, without_persons
 from likewise.report.pictures import pictures_of
@@ -78,6 +79,12 @@ def render_report(
 
 def render(contents: Contents, pictures: str | Path | None = None) -> str:
     """The page as text."""
+    script = (FOLDER / "script.js").read_text(encoding="utf-8")
+    return fill("page.html", script, context(contents, pictures))
+
+
+def fill(template: str, script: str, values: Record) -> str:
+    """A template filled in, with the style and a script that the page may run."""
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
         from markupsafe import Markup
@@ -93,11 +100,10 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
     environment.filters |= {"count": count, "percent": percent, "two": two}
     environment.filters |= {"probability": probability, "short": shorten}
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    script = (FOLDER / "script.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     try:
-        return environment.get_template("page.html").render(
-            **context(contents, pictures),
+        return environment.get_template(template).render(
+            **values,
             style=Markup(stylesheet()),
             script=Markup(script),
             script_hash=f"sha256-{digest}",
@@ -125,6 +131,8 @@ def context(contents: Contents, folder: str | Path | None = None) -> Record:
         "choice": findings.choice(contents),
         "tiles": findings.tiles(contents),
         "warnings": findings.warnings(contents),
+        "compared": findings.compared(contents),
+        "actions": actions(contents),
         "mistaken": findings.mistaken_share(contents),
         "gap": findings.calibration_gap(contents.calibration),
         "channel_words": findings.channel_words(contents.channel),

@@ -22,6 +22,7 @@ from likewise.pairs import Pairs
 from likewise.pairs.privacy import without_names
 from likewise.pairs.shards import read_shard, whole
 from likewise.runs import tracking
+from likewise.runs.comparison import compare
 from likewise.runs.like import keep_classes
 from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
 from likewise.runs.privacy import without_paths
@@ -66,6 +67,8 @@ class FitJob:
     """A tracker that is told of the run (`likewise.runs.tracking`)."""
     private: bool = False
     """Whether names, ids, pictures and single judgements are kept out of the run."""
+    stability: bool = False
+    """Whether to fit three times more, to see what another seed finds."""
     told: Told = field(default_factory=Told)
     """What is certain, whom not to listen to, which run to follow."""
 
@@ -123,6 +126,9 @@ class FitJob:
             return None
         seconds = {"read": read - started, "fit": time.perf_counter() - read}
         figures: dict[str, object] = {"seconds": seconds}
+        again = self.stability and process_group is None
+        compared = compare(classifier, data.items, whole(pairs), known=known, stability=again)
+        figures["comparison"] = None if compared is None else asdict(compared)
         if self.told.like is not None:
             likeness = asdict(keep_classes(classifier, data, self.told.like))
             figures["like"] = likeness | ({"run": ""} if self.private else {})

@@ -6,6 +6,7 @@
       history.csv    a row an epoch
       model/         the classifier (`likewise.serialization`), and the encoder of its items
       report.json    judgements described, calibration, suspects, annotators
+      model_card.md  the same in words, for whoever is handed the model
       items.npz      kept items: posterior, map, ids, thumbnails, truth (`report_data`)
 
 A run is written under a temporary name and moved into place: it is there whole, or not at all.
@@ -195,6 +196,7 @@ def write_run(
     column ``text`` that it read.
     """
     from likewise.runs import privacy
+    from likewise.runs.card import model_card
     from likewise.runs.report_data import collect
 
     path = Path(folder)
@@ -205,11 +207,12 @@ def write_run(
     pictures = None if encoded is None else encoded.pictures
     data = collect(classifier, items, pairs, np.random.default_rng(0), pictures)
     figures = {**_figures(classifier, items, pairs, true), **(metrics or {})}
+    figures["sizes"] = data.sizes.tolist()
     if private:
         classifier, data = privacy.without_beliefs(classifier), privacy.without_items(data)
         names, true = privacy.numbered_items(len(items)), None
         config = privacy.without_paths(config)
-    report = {
+    report: Record = {
         "judgements": pairs.describe(len(classifier.classes_)).to_dict(),
         "calibration": data.calibration,
         "suspects": _with_ids(data.suspects, names),
@@ -219,10 +222,12 @@ def write_run(
     about = {"kind": KIND, "version": VERSION, **config, "versions": versions()}
     with new_folder(path) as temporary:
         write_json(temporary / "config.json", plain(about))
-        write_json(temporary / "metrics.json", plain({**figures, "sizes": data.sizes}))
+        write_json(temporary / "metrics.json", plain(figures))
         write_text(temporary / "history.csv", history_text(classifier.history_))
         write_json(temporary / "report.json", plain(report))
         _write_arrays(temporary / "items.npz", data, names, true)
+        card = model_card(path.name, figures, report["judgements"], config)
+        write_text(temporary / "model_card.md", card)
         classifier.save(temporary / "model")
         if encoded is not None and encoded.encoder is not None:
             from likewise.items.encoders.stored import FOLDER, save_encoder

@@ -1,0 +1,165 @@
+"""Baselines, stability, the model card, and classes merged and split by a person."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+
+import likewise as lw
+from likewise.errors import InputError
+from likewise.metrics import matched_accuracy
+from likewise.runs.card import model_card
+from likewise.runs.comparison import balanced_agreement, by_clusters, by_vote, compare
+from likewise.runs.fit_job import FitJob
+from likewise.runs.inputs import reopen
+from likewise.runs.revision import merge_classes, split_class
+from likewise.runs.told import Told
+from likewise.runs.verdict import in_words
+
+
+def blobs(classes: int = 4):
+    return make_blobs(120, n_features=6, centers=classes, cluster_std=1.0, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    points, y = blobs()
+    np.save(folder / "items.npy", points.astype(np.float32))
+    pairs = lw.Pairs.from_labels(y, 20, 0)
+    slips = np.random.default_rng(0).random(len(pairs)) < 0.05
+    pairs.with_answers(pairs.same ^ slips).write(folder / "pairs.csv")
+    classifier = lw.SimilarityClassifier(4, recipe={"epochs": 8}, random_state=0, verbose=False)
+    job = FitJob(folder / "items.npy", folder / "pairs.csv", folder / "run", stability=True)
+    return job.run(classifier), y, folder
+
+
+def test_vote_and_components_by_hand():
+    rest = lw.Pairs([0, 0, 0, 1, 3], [1, 1, 1, 2, 4], [1, 1, 0, 1, 0], n_items=5)
+    held = lw.Pairs([0, 0, 3], [2, 3, 4], [1, 0, 1], n_items=5)
+    predicted = by_vote(rest, held)
+    assert predicted.tolist() == [True, False, False]
+    assert balanced_agreement(predicted, held) == pytest.approx((0.5 + 1) / 2)
+
+
+def test_k_means_tells_far_items_apart():
+    items = np.array([[0.0], [0.1], [9.0], [9.1]])
+    held = lw.Pairs([0, 0, 2], [1, 2, 3], [1, 0, 1], n_items=4)
+    assert by_clusters(items, held, 2).tolist() == [True, False, True]
+
+
+def test_nothing_is_compared_where_nothing_can_be_held_out():
+    points, y = blobs()
+    classifier = lw.SimilarityClassifier(4, random_state=0)
+    assert compare(classifier, points, lw.Pairs.from_labels(y)) is None
+    few = lw.Pairs([0, 1, 2], [3, 4, 5], [1, 0, 1], n_items=120)
+    assert compare(classifier, points, few) is None
+
+
+def test_a_run_says_how_it_compares(made):
+    run, _, _ = made
+    found = run.metrics["comparison"]
+    assert found["judgements"] == 120
+    assert found["seeds"] == 3
+    assert found["items"] == 120
+    assert found["changed"] < 20
+    assert found["agreement"]["this fit"] > 0.85
+    assert set(found["agreement"]) == {
+        "majority vote and components",
+        "k-means on the items",
+        "this fit",
+    }
+
+
+def test_in_words():
+    found = {"judgements": 50, "agreement": {"k-means on the items": 0.715}, "changed": None}
+    assert "k-means on the items 72%" in in_words(found)[0]
+    assert "--stability" in in_words(found)[1]
+    stable = found | {"changed": 3, "items": 150, "seeds": 3}
+    assert in_words(stable)[1] == "Over 3 seeds, 3 of 150 items (2.0%) change class."
+    assert in_words(None) == []
+
+
+def test_every_run_has_a_model_card(made):
+    run, _, _ = made
+    card = (run.folder / "model_card.md").read_text()
+    assert card.startswith("---\nlibrary_name: likewise")
+    assert "- 120 items" in card
+    assert "- 1,200 judgements" in card
+    assert "change class." in card
+    assert run.config["pairs"]["sha256"] in card
+
+
+def test_a_card_names_no_person_and_survives_odd_values():
+    figures = {
+        "classes": 2,
+        "items": 5,
+        "judgements": 4,
+        "choice": "joint",
+        "class_names": ["a`b", "c"],
+        "sizes": [3, 2],
+        "warnings": [],
+    }
+    card = model_card("run", figures, {"judgements": 4, "same": 2}, {"parameters": {"x": "`"}})
+    assert "Nothing in the run calls for a warning." in card
+    assert "- x: `'`" in card
+
+
+# -- a person knows better --------------------------------------------------------------------
+
+
+def test_two_classes_become_one(made, tmp_path):
+    run = made[0]
+    data, pairs = reopen(run)
+    merged = merge_classes(run, data, pairs, ("0", "1"), tmp_path / "merged", None)
+    assert merged.metrics["class_names"] == ["0+1", "2", "3"]
+    before = run.posterior.argmax(1)
+    names = np.array(merged.metrics["class_names"])[merged.posterior.argmax(1)]
+    wanted = np.array(["0+1", "0+1", "2", "3"])[before]
+    assert (names == wanted).mean() > 0.95
+    assert merged.config["merged"] == ["0", "1"]
+
+
+def test_a_class_becomes_two(made, tmp_path):
+    _, y, folder = made
+    data = folder / "items.npy"
+    # A fit that was told of three classes: two of the four kinds are one.
+    joined = np.array([0, 0, 1, 2])[y]
+    known = tmp_path / "known.csv"
+    known.write_text("item,label\n" + "".join(f"{k},kind{c}\n" for k, c in enumerate(joined)))
+    classifier = lw.SimilarityClassifier(3, recipe={"epochs": 8}, random_state=0, verbose=False)
+    job = FitJob(data, folder / "pairs.csv", tmp_path / "three", told=Told(known=known))
+    run = job.run(classifier)
+    items, pairs = reopen(run)
+    parted = split_class(run, items, pairs, "kind0", tmp_path / "four")
+    assert parted.metrics["class_names"] == ["kind0.1", "kind0.2", "kind1", "kind2"]
+    found = parted.posterior.argmax(1)
+    assert matched_accuracy(found, y) > 0.95
+
+
+def test_what_cannot_be_merged_or_split_is_refused(made, tmp_path):
+    run, *_ = made
+    data, pairs = reopen(run)
+    with pytest.raises(InputError, match="no class 'cat'; the classes are 0, 1, 2, 3"):
+        merge_classes(run, data, pairs, ("0", "cat"), tmp_path / "x", None)
+    with pytest.raises(InputError, match="are the same class"):
+        merge_classes(run, data, pairs, ("0", "0"), tmp_path / "x", None)
+    only = pairs.select(np.flatnonzero(pairs.same))
+    with pytest.raises(InputError, match="10 of each are needed"):
+        split_class(run, data, only, "1", tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+def test_inputs_that_moved_or_changed_are_refused(made, tmp_path):
+    run, _, folder = made
+    moved = Path(folder / "pairs.csv").rename(folder / "elsewhere.csv")
+    try:
+        with pytest.raises(InputError, match=r"no longer lie at .*; give --pairs"):
+            reopen(run)
+        assert len(reopen(run, pairs=moved)[1]) == 1200
+        (folder / "pairs.csv").write_text("left,right,same\n0,1,1\n")
+        with pytest.raises(InputError, match="has changed since"):
+            reopen(run)
+    finally:
+        moved.replace(folder / "pairs.csv")
