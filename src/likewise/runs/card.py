@@ -6,10 +6,20 @@ read. No item and no person is named.
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from likewise.io.atomic import write_text
 from likewise.io.json import Record
 from likewise.runs.verdict import in_words
 
 MAX_SHOWN = 30
+
+
+def write_card(
+    folder: Path, name: str, figures: Record, judgements: Record, config: Record
+) -> None:
+    """Write the card into a run's folder."""
+    write_text(folder / "model_card.md", model_card(name, figures, judgements, config))
 
 
 def model_card(name: str, figures: Record, judgements: Record, config: Record) -> str:

@@ -196,18 +196,17 @@ def write_run(
     column ``text`` that it read.
     """
     from likewise.runs import privacy
-    from likewise.runs.card import model_card
+    from likewise.runs.card import write_card
     from likewise.runs.report_data import collect
 
     path = Path(folder)
     true = None if truth is None else _one_each(truth, len(items), "true classes")
-    names = np.array(
-        _one_each(np.arange(len(items)) if ids is None else list(ids), len(items), "ids"), np.str_
-    )
+    given = np.arange(len(items)) if ids is None else list(ids)
+    names = np.array(_one_each(given, len(items), "ids"), np.str_)
     pictures = None if encoded is None else encoded.pictures
     data = collect(classifier, items, pairs, np.random.default_rng(0), pictures)
-    figures = {**_figures(classifier, items, pairs, true), **(metrics or {})}
-    figures["sizes"] = data.sizes.tolist()
+    figures = _figures(classifier, items, pairs, true) | {"sizes": data.sizes.tolist()}
+    figures |= metrics or {}
     if private:
         classifier, data = privacy.without_beliefs(classifier), privacy.without_items(data)
         names, true = privacy.numbered_items(len(items)), None
@@ -226,8 +225,7 @@ def write_run(
         write_text(temporary / "history.csv", history_text(classifier.history_))
         write_json(temporary / "report.json", plain(report))
         _write_arrays(temporary / "items.npz", data, names, true)
-        card = model_card(path.name, figures, report["judgements"], config)
-        write_text(temporary / "model_card.md", card)
+        write_card(temporary, path.name, figures, report["judgements"], config)
         classifier.save(temporary / "model")
         if encoded is not None and encoded.encoder is not None:
             from likewise.items.encoders.stored import FOLDER, save_encoder
