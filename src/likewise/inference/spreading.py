@@ -21,8 +21,9 @@ ALPHA = 0.9
 SWEEPS = 60  # ALPHA ** SWEEPS of what a class has to say is left out
 
 
-def spread(near: Neighbours, evidence: Tensor, own: bool = True) -> Tensor:
-    """(N, C) beliefs by evidence (N, C) of all items around each, itself included or not."""
+def spread(near: Neighbours, evidence: Tensor) -> Tensor:
+    """(N, C) beliefs by evidence (N, C) of the items around each, but not by its own: the two can
+    then be compared."""
     affinity = near.affinity()
     root = 1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12))
     scaling = sparse.dia_array((root[None], [0]), shape=affinity.shape)
@@ -31,7 +32,7 @@ def spread(near: Neighbours, evidence: Tensor, own: bool = True) -> Tensor:
     found = told
     for _ in range(SWEEPS):
         found = ALPHA * (walk @ found) + told
-    found = found if own else found - told
+    found = found - told
     found = found / np.maximum(found.sum(axis=0), 1e-12)
     total = np.maximum(found.sum(axis=1, keepdims=True), 1e-30)
     return torch.from_numpy(np.asarray(found / total, np.float32))

@@ -47,11 +47,11 @@ def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Ten
         return None
     flat = np.asarray(problem.items, np.float32).reshape(n_items, -1)
     near = nearest_neighbours(principal_components(flat, seed=problem.seed))
-    beliefs, others = spread(near, evidence), spread(near, evidence, own=False)
+    beliefs = spread(near, evidence)
     apart, networks = (
         near.told_apart(scores.argmax(dim=1).numpy()) for scores in (beliefs, found.log_g)
     )
-    agreed, most = (_agreement(scores, evidence) for scores in (others, found.log_g))
+    agreed, most = (_agreement(scores, evidence) for scores in (beliefs, found.log_g))
     believed = apart < FEWER * networks and agreed > AGREES * most
     return beliefs if believed else None
 
@@ -78,7 +78,7 @@ def learn_from_neighbours(
     fitted = replace(
         student,
         transition=count_transition(found.log_g, perceived).double().numpy(),
-        marginal_transition=marginal_transition(found.log_g, perceived).double().numpy(),
+        marginal_transition=marginal_transition(beliefs, perceived).double().numpy(),
         choice="noise depends on the item, so that neighbours decide",
     )
     return fitted, found
