@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import re
+import runpy
 import sqlite3
 from pathlib import Path
 
@@ -94,3 +96,10 @@ def test_the_commands_have_these_options(page):
                 _, command, *words = line.split()
                 known = {name for parameter in commands[command].params for name in parameter.opts}
                 assert {word for word in words if word.startswith("--")} <= known, line
+
+
+def test_the_figures_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    benchmark = runpy.run_path(str(ROOT / "benchmarks" / "label_round.py"))
+    table = benchmark["as_table"](json.loads((ROOT / "results" / "label_round.json").read_text()))
+    assert table in (ROOT / "docs" / "sorting.md").read_text()
