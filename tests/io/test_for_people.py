@@ -56,3 +56,11 @@ def test_a_terminal_is_told_nothing(
     emit(False, {}, table(text, [text], [[text]]), facts(text, [(text, text)]), text)
     both = capsys.readouterr()
     assert not set("\x1b\x9b\x07\x7f\r\u202e") & set(both.out + both.err)
+
+
+def test_lines_end_as_everywhere_and_columns_are_equally_long(tmp_path: Path) -> None:
+    write_csv(tmp_path / "x.csv", {"a": [1, 2], "b": ["x", "y"]})
+    assert (tmp_path / "x.csv").read_bytes() == b"a,b\n1,x\n2,y\n"
+    with pytest.raises(ValueError, match=r"shorter|longer"):
+        write_csv(tmp_path / "y.csv", {"a": [1, 2], "b": ["x"]})
+    assert not (tmp_path / "y.csv").exists()

@@ -191,3 +191,19 @@ def test_the_report_takes_no_picture_of_another_item(tmp_path: Path) -> None:
     assert files["dogs/01.png"] == tmp_path / "dogs/01.png"
     assert files["02"] == files["2"] == tmp_path / "dogs/02.png"
     assert not {"01.png", "01", "1"} & set(files)
+
+
+def test_deep_grey_is_stretched_from_its_darkest_to_its_brightest() -> None:
+    values = np.array([[100.0, 100.5], [101.0, np.inf]], np.float32)
+    shown = np.asarray(images.for_display(Image.fromarray(values)))[..., 0]
+    assert shown.tolist() == [[252, 254], [255, 0]]  # what is not finite counts as 0
+    small = np.array([[0.2, 0.3], [0.25, -np.inf]], np.float32)
+    assert np.asarray(images.for_display(Image.fromarray(small)))[..., 0].tolist() == [
+        [170, 255],
+        [212, 0],
+    ]
+    dark = np.array([[-0.2, 0.2], [0.0, 0.1]], np.float32)
+    assert np.asarray(images.for_display(Image.fromarray(dark)))[..., 0].tolist() == [
+        [0, 255],
+        [128, 191],
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 import torch
 
+import likewise
 from likewise.errors import InputError
+from likewise.io import provenance as provenance_module
 from likewise.io.provenance import commit, input_record, provenance, versions
 
 
@@ -45,3 +48,49 @@ def test_a_pipe_is_not_digested_for_ever(tmp_path: Path) -> None:
 def test_names_that_are_no_text_are_digested_too(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.png")).write_bytes(b"")
     assert input_record(tmp_path)["files"] == 1
+
+
+def test_an_input_is_known_by_every_byte(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"left,right\n")
+    digest = hashlib.sha256(b"left,right\n").hexdigest()
+    path = tmp_path / "a.csv"
+    assert input_record(path) == {"path": str(path), "bytes": 11, "sha256": digest}
+    listed = hashlib.sha256(b"a.csv 11").hexdigest()
+    assert input_record(tmp_path) == {
+        "path": str(tmp_path),
+        "files": 1,
+        "listing_sha256": listed,
+    }
+    with pytest.raises(InputError, match="there is no file or folder"):
+        input_record(tmp_path / "none")
+
+
+def test_versions_by_their_names() -> None:
+    assert versions()["likewise"] == likewise.__version__
+    expected = {"likewise", "python", "torch", "numpy", "scipy", "scikit-learn", "platform"}
+    assert set(versions()) == expected
+    assert provenance_module._version_of("no-such-library") == "unknown"
+
+
+def test_a_commit_is_marked_where_tracked_files_were_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LIKEWISE_COMMIT", raising=False)
+    inner = tmp_path / "repository" / "io"
+    inner.mkdir(parents=True)
+    (inner / "file.py").write_text("1\n")
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *who, *words], cwd=inner.parent, check=True, capture_output=True)
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "one")
+    monkeypatch.setattr(provenance_module, "__file__", str(inner / "provenance.py"))
+    clean = commit()
+    assert len(clean) == 12
+    (inner / "new.py").write_text("not tracked\n")
+    assert commit() == clean
+    (inner / "file.py").write_text("2\n")
+    assert commit() == clean + "+"

@@ -240,3 +240,60 @@ def test_csv_for_people_runs_no_formula(tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="is a folder"):
         write_csv(tmp_path, {"a": [1]})
+
+
+class TestSentences:
+    """Each says what was wrong, and where."""
+
+    def test_of_tables(self, tmp_path: Path) -> None:
+        path = tmp_path / "items.csv"
+        path.write_text("id,a\nx,1\ny,\n")
+        with pytest.raises(InputError, match=r"line 3: a is blank; items must be finite"):
+            read_items(path)
+        path.write_text("id,a\nx,1\ny,1e39\n")
+        with pytest.raises(InputError, match=r"line 3: a is '1e\+39', not a number"):
+            read_items(path)
+        path.write_text("id,a\n")
+        with pytest.raises(InputError, match=r"items\.csv has no rows\."):
+            read_items(path)
+
+    def test_of_archives(self, tmp_path: Path) -> None:
+        path = tmp_path / "items.npz"
+        np.savez(path, items=np.zeros((2, 3)), ids=np.array(["a", "a"]))
+        with pytest.raises(InputError, match=r"items\.npz has the id 'a' twice"):
+            read_items(path)
+
+    def test_ids_of_many_batches_are_kept_in_order(self, tmp_path: Path, monkeypatch) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        monkeypatch.setattr("likewise.io.tables._BATCH_ROWS", 2)
+        path = tmp_path / "items.parquet"
+        pq.write_table(pa.table({"id": ["a", "b", "c", "d", "e"], "x": np.arange(5.0)}), path)
+        found = read_items(path)
+        assert found.ids.tolist() == ["a", "b", "c", "d", "e"]
+        assert found.items.ravel().tolist() == [0, 1, 2, 3, 4]
+
+    def test_sizes_of_images(self) -> None:
+        from likewise.items.folder import _height_width
+
+        assert _height_width(4096) == (4096, 4096)
+        assert _height_width((1, 4096)) == (1, 4096)
+        for size in (0, 4097, (4096, 4097), (0, 5), (5, 0)):
+            with pytest.raises(InputError, match="between 1 and 4096"):
+                _height_width(size)
+
+    def test_labels_by_any_spelling_and_from_parquet(self, tmp_path: Path) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from likewise.items.labels import read_label_file
+
+        (tmp_path / "l.csv").write_text("extra,Item, LABEL \nq,0,a\nq,1,b\n")
+        ids, labels = read_label_file(tmp_path / "l.csv")
+        assert labels.tolist() == ["a", "b"]
+        pq.write_table(pa.table({"item": ["x", "y"], "label": ["a", "b"]}), tmp_path / "l.parquet")
+        ids, labels = read_label_file(tmp_path / "l.parquet")
+        assert (list(ids), labels.tolist()) == (["x", "y"], ["a", "b"])
+        (tmp_path / "two.csv").write_text("item,kind,colour\n0,a,red\n1,b,blue\n")
+        assert read_label_file(tmp_path / "two.csv", column="colour")[1].tolist() == ["red", "blue"]

@@ -229,3 +229,16 @@ class TestWithoutItemIds:
         with pytest.raises(InputError, match=message):
             read_pairs(path, n_items=4)
         assert read_pairs(path, n_items=3).right.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("rows", [[(-3, 10, 1)], [(0, -1, 1)]])
+def test_negative_numbers_are_whole_and_refused_as_such(tmp_path: Path, rows: list[Any]) -> None:
+    with pytest.raises(InputError, match="item indices start at 0"):
+        read_pairs(table(tmp_path / "p.csv", *rows))
+
+
+def test_zero_and_powers_of_ten_are_positions(tmp_path: Path) -> None:
+    pairs = read_pairs(table(tmp_path / "p.csv", (0, 10, 1), (100, 1, 0), (9, 99, 1)))
+    assert (pairs.left.tolist(), pairs.right.tolist()) == ([0, 100, 9], [10, 1, 99])
+    (tmp_path / "p.json").write_text('[{"left": "0", "right": "2.0", "same": 1}]')
+    assert read_pairs(tmp_path / "p.json").right.tolist() == [2]

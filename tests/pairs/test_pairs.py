@@ -391,3 +391,25 @@ def test_repr_says_how_much() -> None:
     assert repr(Pairs(**GOOD, annotator=["a", "b"])) == (
         "Pairs(2 judgements about 3 items, 2 annotators)"
     )
+
+
+class TestSentences:
+    """What is wrong, in words."""
+
+    def test_positions_that_are_ids(self) -> None:
+        with pytest.raises(InputError, match=r"^judgement 0: left is 3000000000, too large for an"):
+            Pairs([3_000_000_000], [1], [1])
+
+    def test_nothing_to_concatenate(self) -> None:
+        with pytest.raises(InputError, match=r"^there is nothing to concatenate: give at least"):
+            Pairs.concatenate([])
+
+    def test_what_is_joined_is_about_the_most_items(self) -> None:
+        one = Pairs([0], [1], [1], n_items=2)
+        more = Pairs([2], [3], [0], n_items=9)
+        for parts in ((one, more), (more, one)):
+            joined = Pairs.concatenate(parts)
+            assert (joined.n_items, len(joined), joined.n_same) == (9, 2, 1)
+
+    def test_shares_of_one_judgement(self) -> None:
+        assert "1 (100.0%)" in repr(Pairs([0], [1], [1]).describe())
