@@ -246,3 +246,15 @@ def test_features_are_not_pictures(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="there are no images"):
         open_items(tmp_path / "empty")
+
+
+def test_a_folder_of_text_files_is_shown_as_texts(tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "secret.txt").write_text("outside")
+    for k in range(3):
+        (tmp_path / "notes" / f"n{k}.txt").write_text(f"note {k}")
+    (tmp_path / "notes" / "link.txt").symlink_to(tmp_path / "secret.txt")
+    items = open_items(tmp_path / "notes")
+    assert list(items.ids) == ["n0.txt", "n1.txt", "n2.txt"]
+    assert not items.are_pictures
+    assert items.cells(1) == [("text", "note 1")]

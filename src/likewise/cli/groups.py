@@ -77,7 +77,7 @@ def group(
             n_items=None if data is None else len(data),
             **columns_of(left, right, same, annotator, format, threshold),
         )
-        with stage("finding groups"):
+        with stage(None):
             found = find(given, None if data is None else data.items, groups, seed)
     columns = _columns(found)
     if out is not None:

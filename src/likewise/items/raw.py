@@ -109,7 +109,7 @@ def open_raw(
     if is_table:
         return None
     if holds_texts(file):
-        return _texts_of_folder(file)
+        return texts_of_folder(file)
     return Photographs(file, _sound_images(file))
 
 
@@ -151,11 +151,19 @@ def _texts_of_table(path: Path, column: str, id_column: str | None) -> Texts:
     return Texts(texts, named)
 
 
-def _texts_of_folder(folder: Path) -> Texts:
+def texts_of_folder(folder: Path, *, links_out: bool = True) -> Texts:
+    """The .txt files of a folder and its subfolders, by their names relative to it.
+
+    Without ``links_out``, a link that leads out of the folder is left out.
+    """
+    inside = folder.resolve()
     names = sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.suffix.lower() == TEXT_SUFFIX and path.is_file() and not path.name.startswith(".")
+        if path.suffix.lower() == TEXT_SUFFIX
+        and path.is_file()
+        and not path.name.startswith(".")
+        and (links_out or path.resolve().is_relative_to(inside))
     )
     return Texts([_read_text(folder / name) for name in names], check_ids(names, folder.name))
 

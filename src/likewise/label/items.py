@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from likewise.errors import InputError
 from likewise.items.files import ItemFile, open_item_table, read_array
 from likewise.items.folder import list_images
+from likewise.items.raw import holds_texts, texts_of_folder
 from likewise.items.tables import TextRows
 from likewise.label.pictures import Picture, PictureCache, encode, encode_file
 
@@ -114,13 +115,13 @@ class Table:
 
 
 def open_items(path: str | Path, id_column: str | None = None) -> Items:
-    """The items of a folder of pictures, a CSV or Parquet table, or an array of images."""
+    """The items of a folder of pictures or of .txt files, a table, or an array of images."""
     path = Path(path)
     if not path.exists():
         raise InputError(f"there is no file or folder {path}; check the name.")
     items: Items
     if path.is_dir() and not any(path.glob("*.parquet")):
-        items = PictureFolder(path)
+        items = Table(_text_files(path)) if holds_texts(path) else PictureFolder(path)
     elif not path.is_dir() and (array := read_array(path)) is not None:
         items = _pictures_in(array, path)
     else:
@@ -130,6 +131,15 @@ def open_items(path: str | Path, id_column: str | None = None) -> Items:
     if len(items.ids) > MAX_ITEMS:
         raise InputError(f"{path} holds more than {MAX_ITEMS:,} items; judge a part of them.")
     return items
+
+
+def _text_files(folder: Path) -> TextRows:
+    """Texts in files as a table of one column; read once, so that no request names a path."""
+    import pyarrow as pa
+
+    found = texts_of_folder(folder, links_out=False)
+    ids = None if found.ids is None else found.ids.tolist()
+    return TextRows(["text"], ids, pa.table({"0": pa.array(found.texts, pa.string())}))
 
 
 def looks_of(items: Items) -> Callable[[Sequence[str]], dict[str, str]] | None:

@@ -101,10 +101,11 @@ def choose_pairs(task: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _read_items(path: str | Path, id_column: str | None, image_size: int) -> ItemFile:
-    from likewise.items.files import read_items
+    """As `likewise fit` reads them: few photographs, and texts, as features that take seconds."""
+    from likewise.items.encoders.reading import Encoding, read_to_fit
 
     size = image_size if Path(path).is_dir() else None
-    return read_items(path, id_column=id_column, size=size)
+    return read_to_fit(path, Encoding(), id_column=id_column, image_size=size).data
 
 
 def main() -> int:

@@ -90,7 +90,7 @@ def infer_partition(
     given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
     pair_odds, prior, rates = _pairs_alone(answers, given, items)
     problem = Problem(answers, prior, n_groups, rng)
-    with stage(None, 0.6):
+    with stage("finding groups", 0.6):
         states = _search(problem, pair_odds, rates)
     refined = refine(problem, states) if blocks_apply(answers, states[0].labels) else None
     if refined is None:
