@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/beside_simple.py [--only NAME ...] [--seeds 1] [--workers 1]
         [--check] [--out results/beside_simple.json]
+    python benchmarks/beside_simple.py --render
 
 `auto` is the classifier with its defaults where items have features, told the number of classes (as
 k-means is), its ``labels_`` the answer about the judged items; `likewise.group` where they have
@@ -14,6 +15,7 @@ under LIKEWISE_DATA and left out where they are absent.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -47,8 +49,9 @@ REAL = {
     "product": ("crowd-product", "pairs.csv", False),
 }
 SIMPLE = ("components", "greedy", "k_means")
-SETS = [*REAL, *BY_HAND, *KINDS, *SCENARIOS]
+SETS = list(dict.fromkeys([*REAL, *BY_HAND, *KINDS, *SCENARIOS]))
 TWO_POINTS = 0.02
+ALL_SETS = 50  # rows, at least, of a run that is none of a few sets only
 
 
 def load_set(name: str, seed: int) -> Made | None:
@@ -147,15 +150,31 @@ def _mean(rows: list[dict[str, Any]], who: str) -> str:
     return f"{np.mean(have):.3f}" if have else "–"
 
 
+def filled(page: str, path: Path) -> str:
+    """The page with the table of the newest run of all sets."""
+    runs = json.loads(path.read_text(encoding="utf-8"))
+    rows = [run["rows"] for run in runs if len(run["rows"]) >= ALL_SETS][-1]
+    begin, end = "<!-- beside_simple -->\n", "<!-- /beside_simple -->"
+    before, _, rest = page.partition(begin)
+    return before + begin + table(rows) + "\n" + end + rest.partition(end)[2]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--check", action="store_true", help="seeds kept for the check")
+    parser.add_argument("--first", type=int, help="the first seed, where it is another")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "beside_simple.json")
+    parser.add_argument("--render", action="store_true", help="only write docs/measured.md's table")
     options = parser.parse_args()
-    first = FIRST_CHECK_SEED if options.check else 0
+    if options.render:
+        page = ROOT / "docs" / "measured.md"
+        text = filled(page.read_text(encoding="utf-8"), options.out)
+        page.write_text(text, encoding="utf-8")
+        return
+    first = options.first if options.first is not None else FIRST_CHECK_SEED * options.check
     tasks = [(name, first + k) for name in options.only for k in range(options.seeds)]
     rows = []
     with ProcessPoolExecutor(options.workers) as pool:
@@ -164,7 +183,8 @@ def main() -> None:
                 rows.append(row)
                 print({key: row[key] for key in row if key != "choice"}, flush=True)
     print(table(rows))
-    append(options.out, {"part": "check" if options.check else "development", "rows": rows})
+    part = "check" if first >= FIRST_CHECK_SEED else "development"
+    append(options.out, {"part": part, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from likewise.inference import fit_joint
 from likewise.inference.em import Options
-from likewise.inference.fit_selection import FlatHead, fit_selected
+from likewise.inference.fit_selection import FlatHead, PriorHead, fit_selected, fit_with
 from likewise.inference.problem import make_problem
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import RateChannel
 from likewise.pairs import Pairs
 
 N_ITEMS, N_CLASSES = 150, 3
@@ -69,3 +71,18 @@ def test_many_classes_begin_from_the_partition_of_the_judgements() -> None:
     items = rng.normal(size=(120, 40)).astype(np.float32)
     result = fit_joint(items, pairs, 24, random_state=0)
     assert matched_accuracy(result.classes.argmax(1), y) > 0.95
+
+
+def test_a_prior_head_lets_features_help_and_never_say_that_people_err() -> None:
+    items, y, z = crowd(apart=1.0, misled=0.2)
+    rng = np.random.default_rng(1)
+    pairs = people(z, rng)
+    problem = make_problem(items, pairs, N_CLASSES, None, "estimate", rng, "cpu", Options())
+    start = torch.eye(N_CLASSES)[torch.from_numpy(z)], RateChannel(0.9, 0.1)
+    stiff = problem.heads()[0]
+    free = fit_with(problem, stiff, start)
+    bound = fit_with(problem, PriorHead(stiff), start)
+    assert matched_accuracy(free.targets.classes.argmax(1).numpy(), y) > 0.97
+    assert matched_accuracy(bound.targets.classes.argmax(1).numpy(), z) > 0.97
+    assert float(bound.transition.diagonal().min()) > 0.99
+    assert float(bound.log_g.exp().amax(1).mean()) > 0.7  # it does look at the items

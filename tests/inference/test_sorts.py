@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
+import likewise
 from likewise.inference import fit_joint
 from likewise.inference.partition.sort_search import place_sorted
 from likewise.inference.partition.sorts import (
@@ -85,6 +86,15 @@ def test_people_who_merge_classes_still_tell_them_apart_together() -> None:
     belief, concentration, _ = place_sorted(sorts, N_CLASSES, rng)
     assert adjusted_rand_score(y, belief.argmax(1)) > 0.9
     assert concentration < 2
+
+
+def test_groups_without_features_read_sorts_too() -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, N_CLASSES, N_ITEMS)
+    found = likewise.group(sorted_by(y, 80, 24, rng))
+    assert adjusted_rand_score(y, found.labels) > 0.85
+    assert abs(found.n_groups - N_CLASSES) <= 1
+    assert len(found.annotators["annotator"]) == 80
 
 
 def test_a_fit_reads_sorts_as_sorts() -> None:

@@ -4,7 +4,8 @@ Everything is fitted to most of the judgements first and asked about the rest. E
 compare these: the density of the features outvotes people, and a head that follows every judgement
 explains its own best. Errors are a jackknife over items, and what is simpler is kept unless the
 other foretells clearly better: a stiff head before a flexible one, no features before features that
-tell nothing. Among starts that foretell alike, the joint evidence of items and judgements decides.
+tell nothing. That people mistake an item is believed only where features tell a good part of what
+people see. Among starts that foretell alike, the joint evidence of items and judgements decides.
 """
 
 from __future__ import annotations
@@ -65,6 +66,16 @@ class FlatHead:
         return self.classifier.finish(targets, temperature, generator)
 
 
+@dataclass(frozen=True)
+class PriorHead(FlatHead):
+    """Features that help to find what people see, and know too little to say that people err."""
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return self.classifier.crossfit(targets, transition, folds, generator)
+
+
 def fit_selected(
     problem: JointProblem, channel: Channel, confusions: bool = True
 ) -> tuple[State, Head]:
@@ -113,13 +124,14 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
             best = other
     without = _most_telling(alone, unseen, seen.generator)
     ahead = _ahead(best, without, unseen, seen.generator)
-    if abs(ahead) > 1:
-        return best if ahead > 0 else without
-    return best if _tells(seen, best.head, without.state) else without
+    tells = _tells(seen, best.head, without.state)
+    if ahead < -1 or (ahead <= 1 and not tells):
+        return without
+    return best if tells else _tried(seen, unseen, PriorHead(best.head), start)
 
 
 def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
-    """EM on all judgements with one head; T is the identity where features have no say."""
+    """EM on all judgements with one head; T is the identity where features cannot tell it."""
     rounds = max(problem.options.rounds, ROUNDS)
     iterations = problem.options.iterations
     if problem.n_classes > MANY_CLASSES:  # messages cost as many: go on from the last round's
@@ -127,7 +139,11 @@ def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
     options: Options = replace(problem.options, rounds=rounds, iterations=iterations)
     if isinstance(head, FlatHead):
         options = replace(options, transition=nearly_identity(problem.n_classes))
-    return em_from(problem, head, start, options)
+    state = em_from(problem, head, start, options)
+    if not isinstance(head, FlatHead):
+        return state
+    # However sure they are of other classes: what people see is what an item is.
+    return replace(state, targets=replace(state.targets, classes=state.targets.perceived))
 
 
 def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:

@@ -41,9 +41,9 @@ class ReportData:
     """What is kept of the items and judgements of a run; n of N items, k with thumbnails."""
 
     kept: NDArray[np.int64]  # (n,) the kept items' positions among all N, increasing
-    posterior: NDArray[np.float16]  # (n, C) g of the kept items
+    posterior: NDArray[np.float16]  # (n, C) of the kept items' classes, given their judgements
     map: NDArray[np.float32]  # (n, 2) their places on a map: neighbours in the embedding
-    sizes: NDArray[np.int64]  # (C,) how many of all N items are predicted to be in each class
+    sizes: NDArray[np.int64]  # (C,) how many of all N items are in each class by that posterior
     thumbnails: NDArray[np.uint8] | None  # (k, h, w[, 3]); None where items are no pictures
     thumbnail_of: NDArray[np.int64]  # (k,) positions among all N, increasing
     suspects: dict[str, list[Any]]  # columns of the judgements most probably wrong, worst first
@@ -61,7 +61,10 @@ def collect(
 
     ``pictures`` gives the small pictures (n, h, w, 3) of items that were encoded, by position.
     """
-    posterior = classifier.predict_proba(items)  # (N, C)
+    predicted = classifier.predict_proba(items)  # (N, C)
+    posterior = predicted  # of items as items; what their judgements say of them is better known
+    if classifier.posterior_ is not None and len(classifier.posterior_) == len(items):
+        posterior = classifier.posterior_
     kept = _kept(len(items), posterior.shape[1], rng)
     worst = worst_judgements(classifier, items, sample(pairs, rng))
     shown = _worth_showing(posterior, worst)
@@ -73,7 +76,7 @@ def collect(
         thumbnails=thumbnails(items, shown) if pictures is None else pictures(shown.tolist()),
         thumbnail_of=shown if items.ndim > 2 or pictures is not None else shown[:0],
         suspects=worst,
-        calibration=calibration(classifier, items, posterior, pairs, rng),
+        calibration=calibration(classifier, items, predicted, pairs, rng),
     )
 
 

@@ -3,7 +3,8 @@
 Answers become log-odds that two items belong together (`answers`), a partition is sought
 that makes them most likely (`search`, `moves`, `model`) from several
 starts (`starts`), and where groups are few enough, every two of them get their own
-chance to be taken for each other (`blocks`).
+chance to be taken for each other (`blocks`). Where people sorted items into piles, groups are those
+that explain the piles (`sorts`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from likewise.inference.partition.pair_prior import logistic_log_odds, pair_simi
 from likewise.inference.partition.pairs import pair_beliefs
 from likewise.inference.partition.refine import Refined, blocks_apply, refine
 from likewise.inference.partition.search import canonical
+from likewise.inference.partition.sort_search import is_telling, place_sorted
+from likewise.inference.partition.sorts import Sorts, find_sorts
 from likewise.inference.partition.starts import starts
 from likewise.io.progress import stage, tracked
 
@@ -87,6 +90,10 @@ def infer_partition(
     if not answers.n_pairs:
         return _nothing_asked(answers, len(left), n_groups)
     rng = np.random.default_rng(seed)
+    if weight is None and (sorts := find_sorts(left, right, same, annotator, n_items)) is not None:
+        found = _by_piles(answers, sorts, n_groups, rng)
+        if found is not None:
+            return _result(answers, len(left), found)
     given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
     pair_odds, prior, rates = _pairs_alone(answers, given, items)
     problem = Problem(answers, prior, n_groups, rng)
@@ -152,6 +159,18 @@ def _search(problem: Problem, pair_odds: FloatArray, rates: Rates) -> list[State
     labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
     states.append(problem.alternate(problem.fit(labels, rates), 8))
     return sorted(states, key=lambda state: -state.evidence)
+
+
+def _by_piles(
+    answers: Answers, sorts: Sorts, n_groups: int | None, rng: np.random.Generator
+) -> Refined | None:
+    """Groups that explain the piles of sorts; None where the piles alone tell too little."""
+    belief, concentration, evidence = place_sorted(sorts, n_groups, rng)
+    if not is_telling(sorts, belief, concentration):
+        return None
+    together = np.einsum("pc,pc->p", belief[answers.left], belief[answers.right])
+    rates = fit_rates(answers, together)
+    return Refined(belief.argmax(1), belief.max(1), together, rates, evidence)
 
 
 def _by_sampling(problem: Problem, state: State) -> Refined:
