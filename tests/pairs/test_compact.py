@@ -19,7 +19,7 @@ pytest.importorskip("duckdb")
 
 from likewise.errors import InputError
 from likewise.pairs import Pairs
-from likewise.pairs.compact import packing, sources
+from likewise.pairs.compact import packing, sources, survey
 from likewise.pairs.compact.build import Job, compact
 from likewise.pairs.compact.folder import CompactFolder
 from likewise.pairs.formats.long import ColumnNames
@@ -141,6 +141,16 @@ def test_parts_and_slices_change_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     one, many = Pairs.read(tmp_path / "one"), Pairs.read(tmp_path / "many")
     for name, column in one.columns().items():
         assert np.array_equal(column, many.columns()[name]), name
+
+
+def test_names_whose_hashes_are_equal_are_looked_up_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write_csv(tmp_path / "rows.csv", table(300))
+    compact(Job((file,), tmp_path / "hashed"))
+    monkeypatch.setattr(survey, "hashes_differ", lambda connection, file: False)
+    compact(Job((file,), tmp_path / "plain"))
+    assert files_of(tmp_path / "hashed") == files_of(tmp_path / "plain")
 
 
 def test_more_people_than_bits_take_more_parts() -> None:

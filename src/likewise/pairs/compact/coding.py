@@ -44,9 +44,12 @@ def coding_query(source: Source, found: Survey, packing: Packing, out: Path) -> 
             f"split_part(rows.\"{end}\"::VARCHAR, '.', 1)::INTEGER" for end in ("left", "right")
         ]
     elif found.ids == NAMES:
+        key = "hash({})" if found.hashed else "{}"
         file = f"read_parquet({literal(str(out / ITEMS))})"
-        joins += f' JOIN {file} AS one ON one.name = rows."left"::VARCHAR'
-        joins += f' JOIN {file} AS other ON other.name = rows."right"::VARCHAR'
+        items = f"(SELECT {key.format('name')} AS key, code FROM {file})"
+        for table, end in (("one", "left"), ("other", "right")):
+            name = key.format(f'rows."{end}"::VARCHAR')
+            joins += f" JOIN {items} AS {table} ON {table}.key = {name}"
         ends = ["one.code", "other.code"]
     if found.annotators:
         file = f"read_parquet({literal(str(out / PEOPLE))})"
