@@ -99,8 +99,12 @@ def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str])
 
 
 def test_one_line_a_stage_where_a_command_asks_for_them(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with progress_shown(True, lines=True), stage("a moment"):
+        advance(0.5)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("likewise.training.progress.MOMENT", 0.0)
     with progress_shown(True, lines=True):
         with progress_shown(True), stage("one", 0.3):  # inside: it is shown already
             advance(0.5)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from likewise.io.terminal import printable
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+MOMENT = 1.0  # seconds that a job may take without a line about it
 SETTLING = 1.0  # seconds before a time to go is worth saying
 
 
@@ -37,19 +39,30 @@ def progress_shown(show: bool, lines: bool = False) -> Iterator[None]:
 
 
 class StageLines:
-    """One line for each stage, with the share that is done when it begins."""
+    """One line for each stage, with the share that is done when it begins.
+
+    A job of a moment, or one that ends in a mistake at once, has none: the first lines wait.
+    """
 
     def __init__(self) -> None:
         self._done, self._said = 0.0, ""
+        self._began, self._waiting = time.monotonic(), list[str]()
 
     def stage(self, words: str) -> None:
         if words != self._said:
-            sys.stderr.write(f"[{self._done:4.0%}] {printable(words)}\n")
-            sys.stderr.flush()
+            self._waiting.append(f"[{self._done:4.0%}] {printable(words)}\n")
         self._said = words
+        self._write()
 
     def share(self, done: float) -> None:
         self._done = done
+        self._write()
+
+    def _write(self) -> None:
+        if self._waiting and time.monotonic() - self._began >= MOMENT:
+            sys.stderr.write("".join(self._waiting))
+            sys.stderr.flush()
+            self._waiting.clear()
 
 
 class ProgressBar:
