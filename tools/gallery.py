@@ -1,6 +1,6 @@
 """The pictures of docs/gallery.md, made anew: each from a fit, or from a file in results/.
 
-python examples/gallery.py [--out docs/images] [--only first known people]
+python tools/gallery.py [--out docs/images] [--only first known people]
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from likewise.methods.groups import group
 
 ROOT = Path(__file__).parents[1]
 TEAL, SAND, INK = "#1f6f66", "#d9a15b", "#1d2523"
-SHOWN = 14  # items of a class
+SHOWN = 14  # items of a class, evenly from the surest ones
+SUREST = 150
 
 
 def first(out: Path) -> None:
@@ -35,14 +36,14 @@ def first(out: Path) -> None:
     proba = clf.predict_proba(items)
     figure, axes = plt.subplots(10, SHOWN, figsize=(SHOWN * 0.62, 6.6))
     for k, row in enumerate(axes):
-        order = np.argsort(-proba[:, k])[:200]
-        for axis, item in zip(row, order[:: 200 // SHOWN]):
+        order = np.argsort(-proba[:, k])[:SUREST]
+        for axis, item in zip(row, order[:: SUREST // SHOWN]):
             axis.imshow(digits.images[item], cmap="gray_r", interpolation="bilinear")
             axis.set_axis_off()
     accuracy = clf.score(items, digits.target)
     figure.suptitle(
         f"Ten classes found from {len(pairs):,} answers to “same digit?”; 40% of the digits were "
-        f"mistaken for another\n(a class a row; {accuracy:.1%} right once the rows are named)",
+        f"mistaken for another\n(a row a class, its {SUREST} surest; {accuracy:.1%} right once the rows are named)",
         fontsize=10.5,
         color=INK,
     )
