@@ -43,7 +43,8 @@ def first(out: Path) -> None:
     accuracy = clf.score(items, digits.target)
     figure.suptitle(
         f"Ten classes found from {len(pairs):,} answers to “same digit?”; 40% of the digits were "
-        f"mistaken for another\n(a row a class, its {SUREST} surest; {accuracy:.1%} right once the rows are named)",
+        f"mistaken for another\n(a row a class, its {SUREST} surest; {accuracy:.1%} right once the "
+        "rows are named)",
         fontsize=10.5,
         color=INK,
     )
