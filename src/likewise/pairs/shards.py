@@ -180,6 +180,15 @@ def _own_rows_of(path: Path, exchange: Exchange, n_items: int, names: ColumnName
         return read_long(table, names, Items(count=n_items))
     except InputError:  # of a row, whose number is another one in the whole file
         return None
+    finally:
+        _release_arrow()
+
+
+def _release_arrow() -> None:
+    """Arrow keeps what it has read with, for the next time: as much as a shard takes."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 class _Share:
