@@ -109,7 +109,9 @@ def evidence_program(
         # Before they knew T, teachers could not tell a class from what it is taken for.
         found = yield from cross_fit(problem, evidence, recipe, transition)
         # A T that is given may now be seen to have been read in the wrong order.
-        renewed = found.transition if given is None else align_transition(given, found.transition)
+        renewed = found.transition
+        if given is not None:
+            renewed = align_transition(transition.numpy(), found.transition)
         moved, transition = distance(renewed, transition), renewed
         if moved < MOVED:
             break
