@@ -38,7 +38,8 @@ class Features:
     @classmethod
     def of(cls, items: Tensor) -> Features | None:
         """None where no item differs from another."""
-        x = UnitLength()(items).double()
+        numbers = items if items.is_floating_point() else items.float()  # bytes have no norm
+        x = UnitLength()(numbers).double()
         mean = x.mean(0)
         _, values, axes = torch.linalg.svd(x - mean, full_matrices=False)
         keep = values > 1e-6 * values.max().clamp_min(1e-12)
