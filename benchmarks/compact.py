@@ -144,7 +144,7 @@ def measure(rows: int, folder: Path, kill: bool) -> dict[str, Any]:
     if not kill:
         return figures
     killed_after(compact_command(source, second), compact["seconds"] / 3)
-    left = sorted(path.name for path in (second / ".unfinished").iterdir())
+    left = sorted(path.name for path in (second / ".unfinished").glob("*"))
     resumed, _ = timed(compact_command(source, second))
     print("resumed", resumed, "after finding", left, flush=True)
     same = digests(first) == digests(second)
