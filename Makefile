@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Small matrix products are faster on one core than on two, and tests run beside each other.
 ALONE := env OMP_NUM_THREADS=1
 WORKERS ?= 2
@@ -67,12 +68,21 @@ mutate: $(INSTALLED)  ## would the tests notice a mistake? (some minutes)
 audit: $(INSTALLED)  ## known vulnerabilities in the pinned dependencies
 	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
 
+# PyTorch comes in several builds (CUDA, CPU), each with files and hashes of its own, and with other
+# packages behind it: the developers' lock leaves it to constraints.txt.
+NOT_HASHED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas \
+  nvidia-cuda-cupti nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft \
+  nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 \
+  nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
+COMPILE := $(BIN)/uv pip compile pyproject.toml -c constraints.txt --generate-hashes --universal \
+  --python-version 3.11.5 --no-emit-index-url --no-emit-find-links --no-annotate \
+  --custom-compile-command "make lock" --quiet
+
 .PHONY: lock
-lock: $(INSTALLED)  ## requirements.lock anew: the same versions, with the hashes of their files
+lock: $(INSTALLED)  ## both locks anew: the same versions, with the hashes of their files
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --extra dev -c constraints.txt --generate-hashes \
-	  --universal --python-version 3.11.5 --no-emit-index-url --no-emit-find-links --no-annotate \
-	  --custom-compile-command "make lock" --quiet -o requirements.lock
+	$(COMPILE) --extra all -o requirements.lock
+	$(COMPILE) --extra dev $(addprefix --no-emit-package ,$(NOT_HASHED)) -o requirements-dev.lock
 
 .PHONY: docs
 docs: $(INSTALLED)  ## the documentation, in site/
@@ -83,9 +93,9 @@ clean:  ## remove what was made, but not runs/ and not the environment
 	rm -rf build dist site htmlcov mutants .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Likewise needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) -c constraints.txt -e '.[dev]'
 	touch $@

@@ -18,6 +18,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "likewise"
 OTHERS = ("3.12", "3.13")
+LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "pyproject.toml").is_file(), reason="the tests run away from the repository"
@@ -30,17 +31,34 @@ def pins(path: Path) -> dict[str, str]:
     return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
 
 
-def test_the_lock_has_the_versions_of_the_constraints() -> None:
-    locked, pinned = pins(ROOT / "requirements.lock"), pins(ROOT / "constraints.txt")
+def wanted(*extras: str) -> set[str]:
+    """Names of what the package asks for, with some of its extras, less PyTorch."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"]]
+    asked += [one for extra in extras for one in project["optional-dependencies"][extra]]
+    names = {re.match(r"[\w.-]+", text).group().lower() for text in asked}  # type: ignore[union-attr]
+    return {re.sub(r"[-_.]+", "-", name) for name in names} - {"likewise"}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_a_lock_has_the_versions_of_the_constraints(name: str) -> None:
+    locked, pinned = pins(ROOT / name), pins(ROOT / "constraints.txt")
     other = {n: (v, locked[n]) for n, v in pinned.items() if n in locked and locked[n] != v}
     assert other == {}
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for requirement in wanted["dependencies"]:
-        assert re.match(r"[\w.-]+", requirement).group().lower() in locked  # type: ignore[union-attr]
 
 
-def test_every_locked_version_has_hashes_and_names_no_place() -> None:
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+def test_users_lock_all_and_developers_more() -> None:
+    users, developers = (pins(ROOT / name) for name in LOCKS)
+    everything = ("label", "report", "plots", "export", "tensorboard")
+    assert wanted(*everything) <= users.keys()
+    assert wanted(*everything, "mlflow", "docs", "dev") - {"torch"} <= developers.keys()
+    assert "mlflow-skinny" not in users  # the heavy tracker is an extra of its own
+    assert "torch" not in developers  # whose builds have hashes of their own: constraints.txt
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_locked_version_has_hashes_and_names_no_place(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
     assert "://" not in text
     assert " @ " not in text
     for entry in re.split(r"\n(?=[a-z])", text)[1:]:
@@ -79,12 +97,14 @@ def test_every_file_compiles_without_warnings(tmp_path: Path) -> None:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the source archive, built from a copy of the tracked files."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
-    for name in ("src", "pyproject.toml", "README.md", "LICENSE"):
-        origin = ROOT / name
-        copy = shutil.copytree if origin.is_dir() else shutil.copy
-        copy(origin, source / name)
-    for info in source.rglob("*.egg-info"):
-        shutil.rmtree(info)
+    if not (ROOT / ".git").exists():
+        pytest.skip("there is no repository to build from")
+    for name in subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.split("\0"):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, source / name)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)]
     subprocess.run(command, check=True, capture_output=True)
     return out
@@ -110,6 +130,26 @@ def test_the_source_archive_has_what_a_build_needs(built: Path) -> None:
     with tarfile.open(archive) as file:
         names = {name.partition("/")[2] for name in file.getnames()}
     assert {"pyproject.toml", "LICENSE", "README.md", "src/likewise/py.typed"} <= names
+    assert {"tests/conftest.py", "tests/malformed/manifest.txt", "docs/trust.md"} <= names
+    assert {"requirements-dev.lock", "constraints.txt", "results/kill_resume.json"} <= names
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_source_archive_run(built: Path, tmp_path: Path) -> None:
+    """Unpacked, against its own package: those that need files beside them, too."""
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    some = ["tests/pairs/test_ids.py", "tests/test_compatibility.py", "tests/test_packaging.py"]
+    some += ["tests/test_architecture.py", "tests/io/test_json.py", "tests/docs/test_measured.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *some],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder / "src")}, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert " passed" in done.stdout
 
 
 @pytest.mark.slow

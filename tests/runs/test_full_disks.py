@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -176,3 +177,24 @@ def test_two_files_that_belong_together_change_together(
                 atomic.write_jsons(dict.fromkeys(files, 3))
         assert [path.read_text() for path in files] == ["1\n", "2\n"]
         assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_a_killed_process_left_goes_when_the_file_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    child = os.fork()
+    if child == 0:
+        with atomic.replacing(path) as temporary:
+            temporary.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".page.html.")
+    alive = tmp_path / left.name.replace(str(child), str(os.getpid()))
+    elsewhere = tmp_path / left.name.replace(f".page.html.{atomic._host()}", ".page.html.zzzz")
+    longer = tmp_path / left.name.replace(".page.html.", ".page.html.old.")
+    for other in (alive, elsewhere, longer):
+        other.write_text("somebody else's")
+    atomic.write_text(path, "whole")
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *("page.html", alive.name, elsewhere.name, longer.name)
+    }

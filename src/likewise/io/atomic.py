@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import json
 import os
+import platform
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -96,9 +99,36 @@ def _json(value: object, default: Callable[[object], object] | None = None) -> s
 
 
 def _begin(path: Path) -> Path:
-    """A name beside ``path`` for what is not whole yet; every file of ours begins here."""
+    """A name beside ``path`` for what is not whole yet; every file of ours begins here.
+
+    It tells the machine and the process, so that what a killed one left can be removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    _remove_left_by_the_dead(path)
+    return path.with_name(f".{path.name}.{_host()}{secrets.token_hex(2)}.{os.getpid()}.tmp")
+
+
+def _remove_left_by_the_dead(path: Path) -> None:
+    """Remove temporaries of this very path whose process, of this machine, is no more."""
+    ours = re.compile(rf"\.{re.escape(path.name)}\.{_host()}[0-9a-f]{{4}}\.(\d+)\.tmp")
+    for other in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        found = ours.fullmatch(other.name)
+        if found and not _is_alive(int(found[1])):
+            _remove(other)
+
+
+def _host() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:4]
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # signal 0 asks only whether there is such a process
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _sync(path: Path) -> None:

@@ -14,7 +14,7 @@ from likewise.errors import InputError
 from likewise.io.atomic import check_vacant
 
 CHECKPOINTS = ".checkpoints"
-LONGEST_ENDING = len(f".{CHECKPOINTS}.00000000.tmp")  # what is put around the name of a run
+LONGEST_ENDING = len(f".{CHECKPOINTS}.00000000.0000000.tmp")  # what is put around the name of a run
 SPACE = 50 * 2**20  # bytes, of a small run with its checkpoints
 
 
@@ -72,7 +72,7 @@ def locked(out: Path) -> Iterator[None]:
 
 def remove_own_leftovers(out: Path) -> None:
     """Remove what a killed process left of this very folder, and of none with a longer name."""
-    ours = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}\.tmp")
+    ours = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]{{8}}(\.\d+)?\.tmp")
     if out.parent.is_dir():
         for path in out.parent.iterdir():
             if ours.fullmatch(path.name):
