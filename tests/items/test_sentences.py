@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -42,7 +44,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    monkeypatch.delenv("HTTPS_PROXY", raising=False)
+    for proxy in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
+        monkeypatch.delenv(proxy, raising=False)
     return tmp_path / "hf" / "hub"
 
 
@@ -136,6 +139,28 @@ def test_no_text_is_an_address_or_a_file_to_the_library(
     assert _only_text("plain words, see http://x/y.jpg there") == (
         "plain words, see http://x/y.jpg there"
     )
+
+
+def test_a_name_that_the_hub_does_not_know(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            asked.append(self.path)
+            self.send_error(404 if "nothing" in self.path else 200)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    monkeypatch.setattr("likewise.io.hub.find_spec", lambda name: True)
+    with HTTPServer(("127.0.0.1", 0), Hub) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(InputError, match=r"there is no model owner/nothing at 127\.0\.0\.1"):
+            locate("owner/nothing")
+        assert locate("owner/model") == HubModel("owner/model")
+        server.shutdown()
+    assert asked == ["/api/models/owner/nothing", "/api/models/owner/model"]
 
 
 def test_offline_is_said_at_once(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,10 @@ Stability = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
 
 
+# In this order: each takes its part of the first seconds, and so progress has a pace at once.
+SLOW_IMPORTS = ("numpy", "scipy.sparse", "torch", "sklearn.base", "likewise.classifier")
+
+
 def fit(
     items: Items,
     pairs: Judgements,
@@ -149,11 +154,13 @@ def _fitted(
     transition: str,
 ) -> Run | None:
     """The run, with progress from before the first slow import on."""
-    from likewise.io.progress import stage
+    from likewise.io.progress import stage, tracked
     from likewise.training.progress import progress_shown
 
     with progress_shown(how["verbose"], lines=True):
-        with stage(None, 0.03):
+        with stage(None, 0.1):
+            for module in tracked(SLOW_IMPORTS, of=len(SLOW_IMPORTS)):
+                import_module(module)
             from likewise.classifier import SimilarityClassifier
             from likewise.items.encoders.reading import Encoding
             from likewise.runs.fit_job import FitJob

@@ -13,7 +13,9 @@ import threading
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 from likewise.errors import InputError
 
@@ -21,6 +23,7 @@ PROGRAMS = (".onnx", ".pt2")
 SAFE_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 EXTRA = "pip install 'likewise[embed]'"
 PATIENCE = 0.6  # seconds to reach the hub in
+ANSWER = 3.0  # seconds to hear from it whether it has a model
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _USUAL_OWNER = "sentence-transformers"  # of a name without one, as that library has it
 
@@ -97,7 +100,10 @@ def _need_library() -> None:
 
 
 def _check_reachable(name: str) -> None:
-    """A connection to the hub, or a sentence. A thread, since names are looked up without limit."""
+    """The hub answers and knows the model, or a sentence.
+
+    In a thread, since the names of machines are looked up without limit.
+    """
     address = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     parts = urlsplit(address)
     host, port = parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443)
@@ -105,22 +111,29 @@ def _check_reachable(name: str) -> None:
         raise InputError(
             f"the model {name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it."
         )
-    if os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
-        return  # whoever fetches it asks there
-    reached = threading.Event()
+    proxied = bool(os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"))
+    reached, unknown = threading.Event(), threading.Event()
 
-    def connect() -> None:
+    def ask() -> None:
         try:
-            socket.create_connection((host, port), timeout=PATIENCE).close()
+            if not proxied:
+                socket.create_connection((host, port), timeout=PATIENCE).close()
+            reached.set()
+            with urlopen(Request(f"{address}/api/models/{name}", method="HEAD"), timeout=ANSWER):
+                pass
+        except HTTPError as error:
+            if error.code in (401, 404):
+                unknown.set()
         except OSError:
             return
-        reached.set()
 
-    asking = threading.Thread(target=connect, daemon=True)
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(PATIENCE)
-    if not reached.is_set():
+    if not reached.wait(PATIENCE):
         raise InputError(
             f"the model {name} is not on this machine and {host} cannot be reached; connect to "
             "the network, or give a folder or an .onnx file."
         )
+    asking.join(ANSWER)
+    if unknown.is_set():
+        raise InputError(f"there is no model {name} at {host}; check its name.")
