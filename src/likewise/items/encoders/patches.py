@@ -33,7 +33,7 @@ SMALLEST, LARGEST = 12, 128
 PATCH, CENTRES, QUARTERS = 6, 150, 2
 SAMPLED = 50_000  # patches that the centres are learned from
 CONTRAST, WHITENING = 10.0, 0.1  # added to a patch's variance, and to each eigenvalue, as published
-DIMENSIONS = 20  # by unseen judgements (benchmarks/encoders.py)
+DIMENSIONS = 20  # few, since answers about few photographs are few, too
 ARRAYS = ("mean", "whitening", "centres", "low", "directions")
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 KIND = "tfidf-svd"
 VOCABULARY, TENSORS = "vocabulary.json", "encoder.safetensors"
 MOST_TERMS = 30_000  # of each view
-DIMENSIONS = 200  # by unseen judgements (benchmarks/encoders.py)
+DIMENSIONS = 200  # they foretell unseen judgements as 100 do, or better (benchmarks/encoders.py)
 VIEWS: dict[str, dict[str, object]] = {
     "words": {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"},
     "letters": {"analyzer": "char_wb", "ngram_range": (2, 4)},
