@@ -13,7 +13,7 @@ from likewise.runs.card import model_card
 from likewise.runs.comparison import balanced_agreement, by_clusters, by_vote, compare
 from likewise.runs.fit_job import FitJob
 from likewise.runs.inputs import reopen
-from likewise.runs.revision import merge_classes, split_class
+from likewise.runs.revision import _like, merge_classes, split_class
 from likewise.runs.told import Told
 from likewise.runs.verdict import in_words
 
@@ -119,6 +119,14 @@ def test_two_classes_become_one(made, tmp_path):
     wanted = np.array(["0+1", "0+1", "2", "3"])[before]
     assert (names == wanted).mean() > 0.95
     assert merged.config["merged"] == ["0", "1"]
+    assert lw.load(merged.model).get_params()["n_classes"] == 3
+
+
+def test_a_revised_run_is_fitted_by_the_network_that_was_asked_for(made):
+    run = made[0]
+    loaded = lw.load(run.model)
+    assert loaded.network is not None  # the one that was taken
+    assert _like(run, loaded, 3).network is None
 
 
 def test_a_class_becomes_two(made, tmp_path):

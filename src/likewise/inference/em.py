@@ -18,7 +18,7 @@ from torch import Tensor
 from likewise.inference.belief_propagation import edge_statistics, infer
 from likewise.inference.cross_fitting import Head, Targets, judged_score, log_perceived
 from likewise.inference.graph import Graph
-from likewise.inference.known import clamped
+from likewise.inference.known import certain, clamped
 from likewise.inference.posterior import Posterior, guess
 from likewise.inference.sort_graph import SortGraph
 from likewise.io.progress import tracked
@@ -144,7 +144,7 @@ def _round(
     anchor = 5 * torch.log(targets.perceived.clamp_min(1e-2)) * named[:, None]
     posterior, channel = _e_step(log_f + anchor, graph, channel, options.iterations, posterior)
     judged = torch.softmax(posterior.log_belief - log_f, dim=1)
-    classes = class_posterior(log_g, transition, judged)
+    classes = certain(class_posterior(log_g, transition, judged), graph.known)
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
     evidence = posterior.evidence + own_evidence

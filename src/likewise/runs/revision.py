@@ -59,7 +59,7 @@ def split_class(run: Run, data: ItemFile, pairs: Pairs, one: str, out: Path) -> 
             f"that say same and {different} that say different; {FEWEST} of each are needed to "
             "split it: ask about more of its pairs."
         )
-    half = _like(classifier, 2).fit(np.asarray(data.items)[members], among)
+    half = _like(run, classifier, 2).fit(np.asarray(data.items)[members], among)
     share = half.predict_proba(np.asarray(data.items)[members])
     parts = np.zeros((len(posterior), 2))
     parts[members] = share * posterior[members, k][:, None]
@@ -95,11 +95,13 @@ def _certain(posterior: NDArray[np.float64], names: list[str]) -> dict[int, str]
     return {int(i): names[best[i]] for i in sure}
 
 
-def _like(classifier: SimilarityClassifier, n_classes: int) -> SimilarityClassifier:
-    """An unfitted classifier of that many classes, otherwise with the same parameters."""
-    return SimilarityClassifier(
-        **classifier.get_params(deep=False) | {"n_classes": n_classes, "verbose": False}
-    )
+def _like(run: Run, classifier: SimilarityClassifier, n_classes: int) -> SimilarityClassifier:
+    """An unfitted classifier of that many classes, otherwise with the parameters of the run."""
+    asked = run.config.get("parameters")
+    # A loaded classifier names the network that was taken; which was asked for decides the method.
+    network = asked.get("network") if isinstance(asked, dict) else None
+    changes = {"n_classes": n_classes, "network": network, "verbose": False}
+    return SimilarityClassifier(**classifier.get_params(deep=False) | changes)
 
 
 def _refitted(
@@ -112,7 +114,7 @@ def _refitted(
     out: Path,
     change: Record,
 ) -> Run:
-    again = _like(classifier, n_classes)
+    again = _like(run, classifier, n_classes)
     again.fit(data.items, pairs, known=known, columns=data.columns)
     own = ("kind", "version", "versions")
     config = {name: value for name, value in run.config.items() if name not in own}
