@@ -166,7 +166,10 @@ def load_settings(table: str | Path) -> TableSettings:
         raise InputError(f"{path} is not valid TOML: {error}.") from error
     network = str(raw.get("network", ""))
     for section, joint in (("training", False), ("joint", True)):
-        raw[section] = default_recipe(network, joint).with_(**raw.get(section, {}))
+        try:
+            raw[section] = default_recipe(network, joint).with_(**raw.get(section, {}))
+        except TypeError as error:  # a list where a number belongs
+            raise InputError(f"{path}, [{section}]: {error}.") from error
     return _build(raw, path)
 
 
