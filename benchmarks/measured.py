@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import all_pairs_slips
 import asking
 import crowd
 import crowd_simulated
@@ -26,6 +27,7 @@ def tables() -> dict[str, str]:
     digits = _read(joint_digits.RESULTS)
     return {
         "joint_digits": joint_digits.table(digits),
+        "all_pairs_slips": all_pairs_slips.table(_read(all_pairs_slips.RESULTS)),
         "few_judgements": few_judgements.table(_read(few_judgements.RESULTS)),
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
