@@ -280,7 +280,7 @@ ALL = Pairs.from_labels(Y)
         ({"network": "lenet"}, X, ALL, "'lenet' is for images"),
         ({"network": "lenett"}, X, ALL, "there is no network 'lenett'"),
         ({"recipe": {"epoch": 3}}, X, ALL, "a recipe has no epoch"),
-        ({"recipe": {"epochs": 0}}, X, ALL, "epochs must be at least 1"),
+        ({"recipe": {"epochs": 0}}, X, ALL, "epochs must lie between 1 and 1,000,000"),
         ({"held_out": 0.0}, X, ALL, "held-out fraction must lie between 0 and 1"),
         ({"held_out": 1.5}, X, ALL, "held-out fraction must lie between 0 and 1"),
         ({"device": "abacus"}, X, ALL, "there is no device 'abacus'"),

@@ -113,6 +113,7 @@ def test_fit_leaves_a_whole_run(files: Files) -> None:
     names = {path.name for path in Path(files.run).iterdir()}
     assert names == {
         "config.json", "metrics.json", "history.csv", "model", "report.json", "items.npz",
+        "model_card.md",
     }  # fmt: skip
     config = json.loads((Path(files.run) / "config.json").read_text())
     assert config["seed"] == 0

@@ -108,7 +108,7 @@ def test_settings_of_the_benchmarks_load(path: Path) -> None:
         ({"noise": ("high",)}, "takes noise rates"),
         ({"noise": (1.5,)}, "noise must be between 0 and 1"),
         ({"trials": 0}, "trials must be at least 1"),
-        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"epochs": 0}, "epochs must lie between 1 and 1,000,000"),
     ],
 )
 def test_mistakes_in_cutting(cut: dict[str, Any], message: str) -> None:

@@ -219,7 +219,7 @@ def test_arrays_of_images_are_shown(tmp_path, shape):
         ("a.csv", b"text\nonly\n", "holds 1 items"),
         ("a.csv", b"a,b\n1,2\n3\n", "Row #3: Expected 2 columns, got 1"),
         ("a.csv", b"a\n\xff\xfe\n", "not UTF-8"),
-        ("a.csv", b'a,b\n1,2\n"open,3\n4,5\n', "a.csv cannot be read"),
+        ("a.csv", b'a,b\n1,2\n"open,3\n4,5\n', "a.csv, line 3: a quote is opened and never closed"),
         ("a.csv", b"id,a\n1,2\n,3\n", "line 3: the column id is blank"),
         ("a.parquet", b"PAR1 broken", "cannot be read"),
         ("a.npy", b"broken", "is not a NumPy file"),

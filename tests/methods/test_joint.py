@@ -506,7 +506,7 @@ def test_pictures_are_seen_from_both_sides_where_they_were_in_training(flip: boo
     images, y = pictures(size=16)
     recipe = QUICK.with_(epochs=2, flip=flip, mixup=0.5, teachers=2)
     asked, fitted = runs_of(Problem(images, Pairs.from_labels(y), 2, "lenet", recipe))
-    assert len(asked) == 3
+    assert len(asked) >= 3  # two teachers and a student, and teachers anew where T is lopsided
     assert all(run.model.flip_tta is flip for run in asked)
     assert fitted.model.flip_tta is flip
     features, _ = runs_of(noisy_problem(TWO.with_(epochs=1, flip=True)))

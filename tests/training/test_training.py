@@ -435,8 +435,8 @@ def test_t_found_on_the_way_is_close_to_the_true_one():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"epochs": 0}, "epochs must be at least 1"),
-        ({"batch_size": 1}, "batch_size must be at least 2"),
+        ({"epochs": 0}, "epochs must lie between 1 and 1,000,000"),
+        ({"batch_size": 1}, "batch_size must lie between 2 and 1,000,000"),
         ({"optimizer": "lion"}, "optimizer must be 'adam' or 'sgd'"),
         ({"schedule": "linear"}, "schedule must be 'step' or 'cosine'"),
         ({"lr": 0.0}, "lr must be positive"),

@@ -3,7 +3,9 @@
 Lifting (`likewise.inference.lifted_start`) is cheap and finds classes that the items show as
 clusters. Whether a network and the graph together know better is asked of judgements that neither
 has seen; only then EM goes on from there. Where lifting explains unseen judgements no better than
-their mere share of "same" does, the items show nothing: then EM looks for starts of its own.
+their mere share of "same" does, the items show nothing: then EM looks for starts of its own. Where
+judgements are too few even for that, and lifting tells no items apart, these are clustered by
+themselves: an answer that k-means would have given too, but an answer.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 from torch import Tensor
 
 from likewise.inference.em import Options, State, first_targets, run_em
@@ -34,6 +37,8 @@ from likewise.noise.channels import Channel, ExactChannel, RateChannel
 TRIAL_ROUNDS = 2  # of EM, to be compared
 CLEARLY = 2.0  # standard errors by which lifting must beat the share of "same"
 FEWEST_UNSEEN = 30  # judgements, to compare by
+CLUSTERED = 10_000  # items from which clusters of the items alone are found
+NOTHING = 0.05  # nats that an item tells of its class, below which none was found
 
 
 @dataclass(frozen=True)
@@ -73,10 +78,12 @@ def lift_judgements(
     flat = np.asarray(problem.items, np.float32).reshape(len(problem.items), -1)
     points = embeddings(flat, problem.n_classes, problem.seed)
     forest = plant(points, problem.seed, thorough=is_sparse(joint.graph))
-    return _compared(joint, forest, problem.seed)
+    return _compared(joint, forest, points[0], problem.seed)
 
 
-def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
+def _compared(
+    joint: JointProblem, forest: Forest, points: NDArray[np.float32], seed: int
+) -> Lifting | None:
     graph = joint.graph
     held = torch.rand(len(graph), generator=joint.generator) < HELD_OUT
     if int(held.sum()) < FEWEST_UNSEEN:
@@ -101,7 +108,14 @@ def _compared(joint: JointProblem, forest: Forest, seed: int) -> Lifting | None:
         told += f", EM by {gain + float(further.mean()):.3f}"
         if float(further.mean()) > error:
             return _by_em(_go_on(joint, state), told)
-    return _lifted(lifted_start(graph, forest, joint.n_classes, seed, known=trial), told)
+    # Where judgements are sparse every one counts for the search: it is made anew with all.
+    known = None if is_sparse(graph) else trial
+    begin = lifted_start(graph, forest, joint.n_classes, seed, known=known)
+    if _told_apart(begin.belief) < NOTHING:
+        clusters = _by_items_alone(points, joint.n_classes, seed)
+        told += ", which tells no items apart; clusters of the items alone instead"
+        return Lifting(clusters, RateChannel(begin.a, begin.b), None, told)
+    return _lifted(begin, told)
 
 
 def _em(joint: JointProblem, graph: Graph, begin: Begin) -> State:
@@ -125,6 +139,22 @@ def _go_on(joint: JointProblem, state: State) -> State:
         joint.generator,
         state.transition,
     )
+
+
+def _told_apart(belief: Tensor) -> float:
+    """Mutual information of item and class in beliefs (N, C): 0 where all items are of one class,
+    and where nothing is known of any."""
+    mean = belief.mean(dim=0)
+    share = belief / mean.clamp_min(1e-12)
+    return float(torch.special.xlogy(belief, share).sum(dim=1).mean())
+
+
+def _by_items_alone(points: NDArray[np.float32], n_classes: int, seed: int) -> Tensor:
+    """(N, C) k-means clusters of embedded items (N, d)."""
+    chosen = np.random.default_rng([seed, 5]).permutation(len(points))[:CLUSTERED]
+    clusters = KMeans(n_classes, n_init=10, random_state=seed).fit(points[chosen])
+    found = torch.from_numpy(clusters.predict(points)).long()
+    return torch.nn.functional.one_hot(found, n_classes).float()
 
 
 def _lifted(begin: Begin, told: str) -> Lifting:

@@ -196,6 +196,7 @@ JOINT: dict[str, Recipe] = {
 }  # fmt: skip
 # Mixing items delays memorisation, and the rate falls to zero before it sets in. How much mixing:
 # by noisy judgements of other digits (benchmarks/digits_recipe.py).
+JOINT |= {"lenet_l2c": JOINT["lenet"], "vgg8_l2c": JOINT["vgg8"]}
 JOINT["mlp"] = FEATURES.with_(epochs=40, lr=3e-3, mixup=2.0, teachers=4)
 
 
