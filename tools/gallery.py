@@ -41,6 +41,8 @@ def first(out: Path) -> None:
             axis.imshow(digits.images[item], cmap="gray_r", interpolation="bilinear")
             axis.set_axis_off()
     accuracy = clf.score(items, digits.target)
+    figures = {"picture": "first.png", "judgements": len(pairs), "accuracy": round(accuracy, 4)}
+    (ROOT / "results" / "gallery.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")
     figure.suptitle(
         f"Ten classes found from {len(pairs):,} answers to “same digit?”; 40% of the digits were "
         f"mistaken for another\n(a row a class, its {SUREST} surest; {accuracy:.1%} right once the "
