@@ -246,6 +246,27 @@ def write_docs(path: Path, name: str, table: str) -> None:
     path.write_text(f"{before}{begin}{table}{END}{after}")
 
 
+def machine(load: float) -> dict[str, object]:
+    """Where it was measured, and what else the machine was doing before."""
+    return {
+        "python": platform.python_version(),
+        "cores": os.cpu_count(),
+        "load_average_before": round(load, 2),
+    }
+
+
+def keep(result: dict, name: str, table: str, out: Path | None, docs: Path | None) -> None:
+    """Print a result, write it where asked for, and its table into a page of the docs."""
+    text = json.dumps(result, indent=2)
+    print(text)
+    if out is not None:
+        temporary = out.with_suffix(".tmp")
+        temporary.write_text(text + "\n")
+        temporary.replace(out)
+    if docs is not None:
+        write_docs(docs, name, table)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--people", type=int, default=20)
@@ -267,18 +288,9 @@ def main() -> None:
         }
     result = {
         **runs,
-        "python": platform.python_version(),
-        "cores": os.cpu_count(),
-        "load_average_before": round(load, 2),
+        **machine(load),
     }
-    text = json.dumps(result, indent=2)
-    print(text)
-    if options.out is not None:
-        temporary = options.out.with_suffix(".tmp")
-        temporary.write_text(text + "\n")
-        temporary.replace(options.out)
-    if options.docs is not None:
-        write_docs(options.docs, "label_load", as_table(result))
+    keep(result, "label_load", as_table(result), options.out, options.docs)
 
 
 if __name__ == "__main__":

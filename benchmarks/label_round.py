@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import os
-import platform
 import random
 import shutil
 import sqlite3
@@ -27,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from label_load import ANSWERS, Person, Server, make_pictures, write_docs
+from label_load import ANSWERS, Person, Server, keep, machine, make_pictures
 from likewise.label import export_judgements, read_judgements
 from likewise.label.store import BUSY_SECONDS, IDLE_SECONDS
 
@@ -334,18 +333,9 @@ def main() -> None:
             "sorts": measure(
                 folder / "sorts", options.people, options.screens, options.kills, sort_screens=True
             ),
-            "python": platform.python_version(),
-            "cores": os.cpu_count(),
-            "load_average_before": round(load, 2),
+            **machine(load),
         }
-    text = json.dumps(result, indent=2)
-    print(text)
-    if options.out is not None:
-        temporary = options.out.with_suffix(".tmp")
-        temporary.write_text(text + "\n")
-        temporary.replace(options.out)
-    if options.docs is not None:
-        write_docs(options.docs, "label_round", as_table(result))
+    keep(result, "label_round", as_table(result), options.out, options.docs)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ the shared folder of runs, which says what is finished and what died. submitit
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -166,7 +165,8 @@ class _Queue:
         from submitit.helpers import CommandFunction
 
         words = [sys.executable, "-m", "likewise", *self._command.of(chain)]
-        job = self._executor.submit(CommandFunction(words, env=dict(os.environ)))
+        # In the job's own environment: it says which GPUs are the job's, and where it runs.
+        job = self._executor.submit(CommandFunction(words))
         return _Submitted(chain, job, tries)
 
     def _collect(self, chain: Chain, told: set[Cell]) -> bool:
