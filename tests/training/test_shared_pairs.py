@@ -62,7 +62,7 @@ def test_the_rows_of_an_epoch_are_all_judgements_and_epochs_differ() -> None:
 
     first = batches()
     assert sorted(row for batch in first for row in batch) == list(range(len(pairs)))
-    objective.refine(torch.empty(0), 0.5)
+    objective.refine(torch.empty(0), 1, 2)
     second = batches()
     assert sorted(row for batch in second for row in batch) == list(range(len(pairs)))
     assert first != second

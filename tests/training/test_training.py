@@ -407,17 +407,28 @@ def test_the_teachers_posterior_is_bayes(generator):
 def test_t_is_estimated_on_the_way_or_left_as_given(generator):
     logits = 5 * torch.eye(3)[torch.tensor([1, 0, 0])]
     given = perceived_classes(torch.eye(3))
-    given.refine(logits, 1.0)
+    given.refine(logits, 20, 20)
     assert torch.equal(given.transition, torch.eye(3))
     estimating = perceived_classes(None)
-    estimating.refine(logits, 0.05)  # too early
+    estimating.refine(logits, 1, 20)  # too early
     assert torch.equal(estimating.transition, torch.eye(3))
     for count in (1, 2):
-        estimating.refine(logits, 0.5)
+        estimating.refine(logits, 10, 20)
         assert int(estimating.estimates) == count
         torch.testing.assert_close(estimating.transition.sum(dim=1), torch.ones(3))
     assert not torch.equal(estimating.transition, torch.eye(3))
     assert set(estimating.tensors()) == {"transition", "temperature", "estimates"}
+
+
+def test_t_is_estimated_at_most_twenty_times_and_at_the_end():
+    logits = 5 * torch.eye(3)[torch.tensor([1, 0, 0])]
+    estimating = perceived_classes(None)
+    renewed = []
+    for done in range(1, 101):
+        before = int(estimating.estimates)
+        estimating.refine(logits, done, 100)
+        renewed += [done] * (int(estimating.estimates) - before)
+    assert renewed == list(range(10, 101, 5))
 
 
 def test_t_found_on_the_way_is_close_to_the_true_one():

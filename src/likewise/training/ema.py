@@ -24,12 +24,14 @@ class WeightAverage:
         self, model: nn.Module, decay: float, total_steps: int, device: torch.device
     ) -> None:
         self.model = copy.deepcopy(model).eval().requires_grad_(False)
+        # Listed once: walking a small model takes longer than averaging it.
+        self._averaged, self._learned = averaged_state(self.model), averaged_state(model)
         self._decays = ema_decays(decay, total_steps).to(device)  # (total_steps,)
 
-    def update_(self, learned: nn.Module, step: Tensor) -> None:
-        """Move towards the weights of the model at ``step`` (1,) of the run."""
+    def update_(self, step: Tensor) -> None:
+        """Move towards the model's weights at ``step`` (1,) of the run."""
         weight = 1 - self._decays[step].squeeze(0)
-        ema_update_(averaged_state(self.model), averaged_state(learned), weight)
+        ema_update_(self._averaged, self._learned, weight)
 
     def change_decay(self, decay: float) -> None:
         """Go on with another decay, in place."""

@@ -154,7 +154,7 @@ class TrainingRun:
             self._update_bn(model)
         logits = self._held_logits(model)
         with torch.no_grad():
-            self.objective.refine(logits, (self.epoch + 1) / self.recipe.epochs)
+            self.objective.refine(logits, self.epoch + 1, self.recipe.epochs)
             if group is not None:
                 group.broadcast(self.objective.tensors().values())
             score = self.objective.score(logits).detach()

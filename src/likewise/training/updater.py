@@ -58,7 +58,7 @@ class Updater:
             skipped = drop_batch(loss, gradients, buffers, before)
         self.optimizer.step()
         if self.average is not None:
-            self.average.update_(self.model, self.counter.in_run)
+            self.average.update_(self.counter.in_run)
         return loss.detach(), skipped
 
     def change(self, recipe: Recipe) -> None:

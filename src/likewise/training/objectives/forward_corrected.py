@@ -19,6 +19,8 @@ from likewise.noise.estimation import (
 )
 from likewise.training.objectives.pairwise import Objective
 
+ESTIMATES = 20  # of T in a run, at most: small fits would spend as long on it as on training
+
 
 class ForwardCorrected(Objective):
     """Cross-entropy of f = g @ T on evidence of perceived classes.
@@ -79,8 +81,10 @@ class ForwardCorrected(Objective):
         costs = evidence_costs(logits / self.temperature, self.transition, self.held_evidence)
         return costs.sum() / (self.held_evidence.sum(dim=1) > 0).sum().clamp_min(1)
 
-    def refine(self, logits: Tensor, progress: float) -> None:
-        if not self.estimating or progress < self.first_estimate:
+    def refine(self, logits: Tensor, done: int, epochs: int) -> None:
+        if not self.estimating or done < self.first_estimate * epochs:
+            return
+        if done * ESTIMATES // epochs == (done - 1) * ESTIMATES // epochs:
             return
         if not self.estimates:
             self.transition.copy_(count_transition(logits, self.held_evidence))

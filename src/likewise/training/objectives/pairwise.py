@@ -41,8 +41,9 @@ class Objective(ABC):
     def score(self, logits: Tensor) -> Tensor:
         """Cost of held-out judgements, from the (h, C) logits of the held-out items."""
 
-    def refine(self, logits: Tensor, progress: float) -> None:  # noqa: B027 (most need nothing)
-        """After an epoch: whatever is estimated along the way, from held-out logits."""
+    def refine(self, logits: Tensor, done: int, epochs: int) -> None:  # noqa: B027 (most need none)
+        """After ``done`` of the ``epochs``: whatever is estimated along the way, from held-out
+        logits."""
 
     def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor] | None:
         """Two (k, k) sums of x_i x_j' over training pairs among ``items`` (n,), with their

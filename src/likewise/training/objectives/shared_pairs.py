@@ -92,7 +92,7 @@ class SharedPairwise(Objective):
     def score(self, logits: Tensor) -> Tensor:
         return self._cost(logits, self.held)
 
-    def refine(self, logits: Tensor, progress: float) -> None:
+    def refine(self, logits: Tensor, done: int, epochs: int) -> None:
         self.epoch += 1
 
     def tensors(self) -> dict[str, Tensor]:
