@@ -97,5 +97,6 @@ $(INSTALLED): pyproject.toml constraints.txt requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Likewise needs Python 3.11 or newer: make PYTHON=python3.12 ..." >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -c constraints.txt -e '.[dev]'
+	$(PIP) --require-hashes --no-deps -r requirements-dev.lock
+	$(PIP) --no-build-isolation -c constraints.txt -e '.[dev]'
 	touch $@
