@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,16 @@ def test_tables_with_and_without_ids(tmp_path: Path, header: str) -> None:
         assert found.names.tolist() == list("abcd")
 
 
+@pytest.fixture(params=[1, 4])
+def arrow_cores(request: pytest.FixtureRequest) -> Iterator[int]:
+    """So many threads of Arrow, of which only one alone counts rows."""
+    before = pa.cpu_count()
+    pa.set_cpu_count(request.param)
+    yield request.param
+    pa.set_cpu_count(before)
+
+
+@pytest.mark.usefixtures("arrow_cores")
 def test_a_table_without_a_header(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "x.csv", X, delimiter=",")
     np.testing.assert_allclose(read_items(tmp_path / "x.csv").items, X)

@@ -206,6 +206,18 @@ def test_killed_in_the_middle_and_run_again_is_the_same_bytes(
         assert "numbered 5 of 10 pieces" in told
 
 
+@pytest.mark.parametrize("left", [[], [".job.json.abcd1234.999999999.tmp"]])
+def test_killed_before_it_had_written_what_it_is_about(tmp_path: Path, left: list[str]) -> None:
+    file = write_csv(tmp_path / "rows.csv", table(50))
+    work = tmp_path / "killed" / ".unfinished"
+    work.mkdir(parents=True)
+    for name in left:
+        (work / name).write_text("{")
+    compact(Job((file,), tmp_path / "killed"))
+    compact(Job((file,), tmp_path / "whole"))
+    assert files_of(tmp_path / "killed") == files_of(tmp_path / "whole")
+
+
 def test_a_finished_folder_is_not_made_again(tmp_path: Path) -> None:
     file = write_csv(tmp_path / "rows.csv", table(50))
     first = compact(Job((file,), tmp_path / "small"))

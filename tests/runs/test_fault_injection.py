@@ -201,7 +201,8 @@ def test_the_docs_say_what_was_measured() -> None:
     assert kills + server["kills"] >= 100
     expected = (
         f"{fits} SIGKILLs at random moments of fits, {found['killed']['reproduce']} of "
-        f"`reproduce`, {others} of `report`, `name`, `export`, `predict` and `suspects`; "
+        f"`reproduce`, {others} of `report`, `name`, `export`, `predict`, `suspects` and "
+        f"`compact`; "
         f"{found['resumed']} of {kills} went on, {found['equal']} ended with the files of an "
         f"uninterrupted run, and {found['torn_files']} torn files were ever visible "
         f"({found['with_checkpoints']} of the kills came after a checkpoint had been written). The "

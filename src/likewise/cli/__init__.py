@@ -8,6 +8,7 @@ they run, so that help and mistakes in typing cost no seconds.
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import sys
 import warnings
@@ -42,12 +43,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
-            status = app(args=None if arguments is None else list(arguments), standalone_mode=False)
+            status = _command()(
+                args=None if arguments is None else list(arguments), standalone_mode=False
+            )
         except KeyboardInterrupt:
             return complain("stopped.", 1)
         except Exception as error:
             return _status_of(error)
     return status if isinstance(status, int) else 0
+
+
+@functools.cache
+def _command() -> Any:
+    """Click's command, which typer would otherwise make anew of all signatures at each call."""
+    return typer.main.get_command(app)
 
 
 def _status_of(error: Exception) -> int:

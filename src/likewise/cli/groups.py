@@ -62,9 +62,10 @@ def group(
 ) -> None:
     """Find which items belong together from judgements alone: duplicates, identities."""
     from likewise.io.progress import stage
-    from likewise.io.spreadsheets import write_csv
+    from likewise.io.spreadsheets import check_target, write_csv
     from likewise.training.progress import progress_shown
 
+    check_target(out)
     with progress_shown(True, lines=True):
         with stage(None, 0.1):
             from likewise.items.files import read_items

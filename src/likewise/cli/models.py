@@ -67,8 +67,9 @@ def predict(
 ) -> None:
     """Say the class of each item."""
     from likewise.export import probability_columns
-    from likewise.io.spreadsheets import write_csv
+    from likewise.io.spreadsheets import check_target, write_csv
 
+    check_target(out)
     classifier, data = _open(model, items, id_column, image_size, embed, text)
     posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
     best = posterior.argmax(axis=1)
@@ -146,9 +147,10 @@ def suspects(
 ) -> None:
     """List the judgements that are most probably wrong, worst first; of a run, its own."""
     from likewise.active.suspects import suspects as find
-    from likewise.io.spreadsheets import write_csv
+    from likewise.io.spreadsheets import check_target, write_csv
     from likewise.pairs import Pairs
 
+    check_target(out)
     if items is None or pairs is None:
         classifier, data, given = _reopened(model)
     else:
@@ -208,9 +210,10 @@ def suggest(
 ) -> None:
     """Say which pairs to ask about next: those whose answers would tell most."""
     from likewise.active.suggestion import suggest as choose
-    from likewise.io.spreadsheets import write_csv
+    from likewise.io.spreadsheets import check_target, write_csv
     from likewise.pairs import Pairs
 
+    check_target(out)
     classifier, data = _open(model, items, id_column, image_size, embed, text)
     given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True)
     chosen = choose(classifier, data.items, given, count)

@@ -20,13 +20,20 @@ def harmless(cell: object) -> object:
     return _CELL_STARTS.sub(r"\1\2'", cell) if isinstance(cell, str) else cell
 
 
-def write_csv(path: str | Path, columns: Mapping[str, Sequence[object]]) -> None:
-    """Write columns of equal length; an older file is replaced at once, when all is written."""
-    target = Path(path)
+def check_target(target: Path | None) -> None:
+    """Refuse, before any work, a place where no file can be written."""
+    if target is None:
+        return
     if target.is_dir():
         raise InputError(f"{target} is a folder; give the name of a CSV file.")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent} to write {target.name} to.")
+
+
+def write_csv(path: str | Path, columns: Mapping[str, Sequence[object]]) -> None:
+    """Write columns of equal length; an older file is replaced at once, when all is written."""
+    target = Path(path)
+    check_target(target)
     with replacing(target) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(harmless(name) for name in columns)

@@ -132,31 +132,42 @@ class CsvTable:
             self.columns = [f"column {k + 1}" for k in range(len(self.columns))]
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        yield from self._open(names, {name: pa.string() for name in text})
+        return self._rows(names, text)
 
     def number_batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """As `batches`, but whole numbers at the beginning do not forbid fractions further down."""
+        return self._rows(names, text, fractions=True)
+
+    def _rows(
+        self, names: Sequence[str], text: Sequence[str], *, fractions: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
+        from pyarrow.types import is_integer, is_null
 
-        types = {name: pa.string() for name in text}
-        reader = self._open(names, types)  # guesses by what it meets first
-        whole = [
-            f.name for f in reader.schema if pa.types.is_integer(f.type) or pa.types.is_null(f.type)
-        ]
-        if whole:
-            reader = self._open(names, types | dict.fromkeys(whole, pa.float64()))
-        yield from reader
+        types = dict.fromkeys(text, pa.string())
+        try:
+            reader = self._open(names, types)  # guesses by what it meets first
+            whole = [f.name for f in reader.schema if is_integer(f.type) or is_null(f.type)]
+            if fractions and whole:
+                types |= dict.fromkeys(whole, pa.float64())
+                reader = self._open(names, types)
+            yield from reader
+        except pa.ArrowInvalid:
+            list(self._open(names, types, threads=False))  # which alone knows the row it is about
+            raise
 
-    def _open(self, names: Sequence[str], types: dict[str, pa.DataType]) -> CSVStreamingReader:
+    def _open(
+        self, names: Sequence[str], types: dict[str, pa.DataType], *, threads: bool = True
+    ) -> CSVStreamingReader:
         from pyarrow import csv as arrow_csv
 
         refuse_open_quote(self.path, self.delimiter)
         return arrow_csv.open_csv(
             str(self.path),
             arrow_csv.ReadOptions(
-                block_size=_BLOCK_BYTES, column_names=None if self._header else self.columns
+                use_threads=threads,
+                block_size=_BLOCK_BYTES,
+                column_names=None if self._header else self.columns,
             ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             arrow_csv.ConvertOptions(

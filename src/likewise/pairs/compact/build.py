@@ -137,7 +137,8 @@ def _begin(job: Job) -> Path | None:
         for folder in (work, job.out, job.out / JUDGEMENTS):
             remove_leftovers(folder, "")
         return work
-    if not (work.is_dir() and not any(work.iterdir())):  # killed before it wrote what it is about
+    remove_leftovers(work, "job.json")  # killed while it wrote what it is about, or before
+    if not (work.is_dir() and not any(work.iterdir())):
         check_vacant(job.out)
     work.mkdir(parents=True, exist_ok=True)
     write_json(work / "job.json", begun_with)
