@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.methods import item_noise
-from likewise.methods.item_noise import depends_on_items
+from likewise.methods.item_noise import depends_on_items, with_marginal
 from likewise.methods.joint import evidence_program
 from likewise.methods.problem import Problem
 from likewise.methods.teachers import CrossFit
@@ -73,6 +73,22 @@ def test_nothing_is_asked_where_t_explains_how_often_items_agree(
     T = marginal_transition(found.log_g, evidence_of(z))
     explained = CrossFit(found.log_g, T, [], QUICK)
     assert depends_on_items(problem, evidence_of(z), explained) is None
+
+
+def test_t_over_all_items_is_told_where_the_network_is_left_to_decide() -> None:
+    """Items of one cluster: the network's classes stand, and T at its surest is not all noise."""
+    X, _, z = misleading(n=600, apart=1.5)
+    problem = Problem(X, Pairs.from_labels(z), 3, recipe=QUICK)
+    fitted = run_program(evidence_program(problem, evidence_of(z)))
+    found = crossed(z)
+    sure = CrossFit(found.log_g, torch.eye(3), [], QUICK)
+    noisy = torch.from_numpy(np.where(np.arange(600) % 3 == 0, (z + 1) % 3, z))
+    told = with_marginal(problem, evidence_of(noisy.numpy()), sure, fitted)
+    assert told.marginal_transition is not None
+    predicted = logits_of(fitted.model, torch.from_numpy(X), torch.device("cpu")).argmax(dim=1)
+    agreed = float((predicted == noisy).double().mean())
+    assert abs(np.diag(told.marginal_transition).mean() - agreed) < 0.05
+    assert with_marginal(problem, evidence_of(z), sure, fitted).marginal_transition is None
 
 
 def test_the_marginal_matrix_counts_all_items() -> None:

@@ -24,6 +24,7 @@ from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult
 from likewise.methods.students import generations
 from likewise.methods.teachers import CrossFit, cross_fit
+from likewise.nn.model import logits_of
 from likewise.noise.estimation import TINY, count_transition, marginal_transition
 from likewise.training.run import TrainingRun
 
@@ -39,10 +40,9 @@ def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Ten
 
     ``evidence`` (N, C) is of perceived classes, ``found`` what networks say that learned from it.
     """
-    n_items, evidence = len(problem.items), _perceived(found, evidence)
-    overall = marginal_transition(found.log_g, evidence).diagonal().mean()
-    if float(found.transition.diagonal().mean() - overall) < UNEXPLAINED:
+    if not _leaves_unexplained(found, evidence):
         return None
+    n_items, evidence = len(problem.items), _perceived(found, evidence)
     if not 4 * max(NEIGHBOURS, problem.n_classes) <= n_items <= MOST_ITEMS:
         return None
     flat = np.asarray(problem.items, np.float32).reshape(n_items, -1)
@@ -54,6 +54,27 @@ def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Ten
     agreed, most = (_agreement(scores, evidence) for scores in (beliefs, found.log_g))
     believed = apart < FEWER * networks and agreed > AGREES * most
     return beliefs if believed else None
+
+
+def _leaves_unexplained(found: CrossFit, evidence: Tensor) -> bool:
+    """Whether T keeps clearly more than perceived classes agree with the network over all items."""
+    overall = marginal_transition(found.log_g, _perceived(found, evidence)).diagonal().mean()
+    return float(found.transition.diagonal().mean() - overall) >= UNEXPLAINED
+
+
+def with_marginal(
+    problem: Problem, evidence: Tensor, found: CrossFit, student: FitResult
+) -> FitResult:
+    """The student beside T over all items by its own classes, where T leaves much unexplained.
+
+    Elsewhere T is the better one of the two: the student's own mistakes are not in it.
+    """
+    if not _leaves_unexplained(found, evidence):
+        return student
+    everything = problem.take(np.arange(len(problem.items)))
+    logits = logits_of(student.model, everything, problem.device).cpu()
+    over_all = marginal_transition(logits, _perceived(found, evidence))
+    return replace(student, marginal_transition=over_all.double().numpy())
 
 
 def _perceived(found: CrossFit, evidence: Tensor) -> Tensor:

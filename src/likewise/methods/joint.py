@@ -28,7 +28,7 @@ from likewise.inference.problem import has_rich_features
 from likewise.io.progress import stage
 from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
-from likewise.methods.item_noise import depends_on_items, learn_from_neighbours
+from likewise.methods.item_noise import depends_on_items, learn_from_neighbours, with_marginal
 from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram
@@ -120,6 +120,7 @@ def evidence_program(
         beliefs = depends_on_items(problem, evidence, found)
     if beliefs is None:
         student = yield from generations(problem, evidence, found, transition)
+        student = with_marginal(problem, evidence, found, student)
     else:
         student, found = yield from learn_from_neighbours(problem, evidence, beliefs, found)
     rows = [
