@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from likewise.active.group_questions import belief_in_groups, group_questions
 from likewise.active.information import (
     class_entropy,
     imagine,
@@ -20,11 +21,12 @@ from likewise.active.information import (
     same_table,
     tables_of_people,
 )
+from likewise.active.pool import checked_pool, fill, likely_pairs, reach_of, spread, unjudged
 from likewise.errors import InputError
 from likewise.inference.belief_propagation import infer
 from likewise.inference.fit import JointResult
 from likewise.inference.graph import Graph
-from likewise.io.npy import Array
+from likewise.methods.groups import Groups
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ExactChannel
 from likewise.pairs import Pairs, as_pairs
@@ -35,14 +37,12 @@ if TYPE_CHECKING:
 FloatMatrix = NDArray[np.float64]
 Positions = NDArray[np.int64]
 DOUBT = 0.05  # of g, shared out evenly: a network is surer of items it was trained on than right
-LIKELY_CLASSES = 3
-PARTNERS = 4  # of each likely class, for every item
 PARTS = 4  # of a batch, between which answers are imagined
 
 
 def suggest(
-    model: SimilarityClassifier | JointResult,
-    X: ArrayLike,
+    model: SimilarityClassifier | JointResult | Groups | None,
+    X: ArrayLike | None,
     pairs: Pairs | Any,
     n: int,
     *,
@@ -56,8 +56,14 @@ def suggest(
     were taken); by default among all that were not judged yet. ``annotators`` (K,): who would
     answer each candidate. No item is named in more than a few pairs: answers about one item soon
     repeat themselves. Fewer than ``n`` come back where there are no more.
+
+    Where items have no features, ``model`` is what `likewise.group` found and ``X`` is None: items
+    are asked against those whose group is sure (`group_questions`). Before anything is found,
+    ``model`` is None.
     """
     if candidates is not None:
+        if model is None:
+            raise InputError("before anything is fitted there is nothing to choose candidates by.")
         taken = choose(
             model, X, pairs, n, candidates, annotators=annotators, random_state=random_state
         )
@@ -65,17 +71,21 @@ def suggest(
     if annotators is not None:
         raise InputError("annotators say who would answer each candidate: give candidates too.")
     rng = np.random.default_rng(random_state)
+    if model is None or isinstance(model, Groups):
+        _check_count(n)
+        listed = _listed(X, pairs)
+        return group_questions(model, _vectors(X), listed, n, rng)
     known = _known(model, X, pairs, n)
-    pool = _likely_pairs(known.belief, known.pairs, n, rng)
+    pool = likely_pairs(known.belief, known.pairs, n, rng)
     table = same_table(known.channel, known.belief.shape[1])
     chosen = pool[_most_telling(known, pool, table, None, n, rng)]
-    at_random = _unjudged(rng.integers(0, len(known.belief), (2 * n, 2)), known.pairs)
-    return _fill(chosen, at_random[rng.permutation(len(at_random))], n)
+    at_random = unjudged(rng.integers(0, len(known.belief), (2 * n, 2)), known.pairs)
+    return fill(chosen, at_random[rng.permutation(len(at_random))], n)
 
 
 def choose(
-    model: SimilarityClassifier | JointResult,
-    X: ArrayLike,
+    model: SimilarityClassifier | JointResult | Groups,
+    X: ArrayLike | None,
     pairs: Pairs | Any,
     n: int,
     candidates: ArrayLike,
@@ -90,7 +100,7 @@ def choose(
     """
     rng = np.random.default_rng(random_state)
     known = _known(model, X, pairs, n)
-    pool = _given(candidates, len(known.belief))
+    pool = checked_pool(candidates, len(known.belief))
     table, who = same_table(known.channel, known.belief.shape[1]), None
     if annotators is not None:
         table = tables_of_people(known.belief, known.pairs, known.channel)
@@ -110,12 +120,29 @@ class _Known:
 
 
 def _known(
-    model: SimilarityClassifier | JointResult, X: ArrayLike, pairs: Pairs | Any, n: int
+    model: SimilarityClassifier | JointResult | Groups,
+    X: ArrayLike | None,
+    pairs: Pairs | Any,
+    n: int,
 ) -> _Known:
+    _check_count(n)
+    listed = _listed(X, pairs)
+    return _Known(listed, *current_belief(model, X, listed))
+
+
+def _check_count(n: int) -> None:
     if n < 1:
         raise InputError(f"ask for at least one pair, not {n}.")
-    listed = _about(as_pairs(pairs).explicit(), len(np.asarray(X)))
-    return _Known(listed, *current_belief(model, X, listed))
+
+
+def _listed(X: ArrayLike | None, pairs: Pairs | Any) -> Pairs:
+    """The judgements one by one, of all items."""
+    given = as_pairs(pairs).explicit()
+    return given if X is None else _about(given, len(np.asarray(X)))
+
+
+def _vectors(X: ArrayLike | None) -> FloatMatrix | None:
+    return None if X is None else np.asarray(X, np.float64).reshape(len(np.asarray(X)), -1)
 
 
 def _most_telling(
@@ -135,7 +162,7 @@ def _most_telling(
     # What exact answers have joined is one thing to learn about.
     group = known.pairs.components().astype(np.int64) if exact else np.arange(n_items)
     first = np.unique(group, return_index=True)[1]
-    reach = _reach(group, pool) if exact else np.ones(len(pool))
+    reach = reach_of(group, pool) if exact else np.ones(len(pool))
     # As far as next to nothing is known, chance asks better than a model that is mostly wrong.
     unknown = float(class_entropy(known.belief).mean() / np.log(n_classes))
     wanted = n - int(n * unknown)
@@ -144,7 +171,7 @@ def _most_telling(
         value = reach * information(belief, pool, p_same, who) + 1e-9 * rng.random(len(pool))
         value[chosen] = -np.inf
         order = np.argsort(-value, kind="stable")[: len(pool) - len(chosen)]
-        new = order[_spread(pool[order], wanted * part // PARTS - len(chosen), n_items)]
+        new = order[spread(pool[order], wanted * part // PARTS - len(chosen), n_items)]
         chosen = np.concatenate([chosen, new])
         asked_by = None if who is None else who[new]
         belief = imagine(belief[first], group[pool[new]], p_same, asked_by, rng)[group]
@@ -182,9 +209,13 @@ def _about(pairs: Pairs, n_items: int) -> Pairs:
 
 
 def current_belief(
-    model: SimilarityClassifier | JointResult, X: ArrayLike, pairs: Pairs
+    model: SimilarityClassifier | JointResult | Groups, X: ArrayLike | None, pairs: Pairs
 ) -> tuple[FloatMatrix, Channel]:
     """(N, C) what is believed of each perceived class, and the channel behind it."""
+    if isinstance(model, Groups):
+        return belief_in_groups(model, _vectors(X), pairs)
+    if X is None:
+        raise InputError("give the items that the classifier was fitted to; only groups need none.")
     if isinstance(model, JointResult):
         return model.posterior.astype(np.float64), model.channel
     g = np.asarray(model.predict_proba(X), np.float64)
@@ -198,77 +229,3 @@ def current_belief(
         return g @ transition, channel  # other people than the channel knows: the network alone
     log_f = torch.from_numpy(np.log(g @ transition)).float()
     return infer(log_f, graph, channel, iterations=30).belief.double().numpy(), channel
-
-
-def _likely_pairs(
-    belief: FloatMatrix, pairs: Pairs, n: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Pairs of an uncertain item with sure ones of its likely classes."""
-    n_classes = belief.shape[1]
-    uncertain = np.argsort(-class_entropy(belief), kind="stable")[: max(4 * n, 200)]
-    likely = np.argsort(-belief[uncertain], axis=1)[:, : min(LIKELY_CLASSES, n_classes)]
-    best = belief.argmax(axis=1)
-    sure_of = [_surest(belief, best, k) for k in range(n_classes)]
-    found = []
-    for column in likely.T:
-        for _ in range(PARTNERS):
-            partner = np.array([rng.choice(sure_of[k]) for k in column])
-            found.append(np.stack([uncertain, partner], axis=1))
-    return _unjudged(np.concatenate(found), pairs)
-
-
-def _unjudged(pool: Array, pairs: Pairs) -> NDArray[np.int64]:
-    """The distinct pairs of ``pool`` (K, 2) that nobody has judged, smaller index first."""
-    n_items = pairs.n_items
-    ends = np.sort(pool, axis=1).astype(np.int64)
-    judged = np.sort(np.stack([pairs.left, pairs.right]).astype(np.int64), axis=0)
-    code = np.unique(ends[:, 0] * n_items + ends[:, 1])
-    code = np.setdiff1d(code, judged[0] * n_items + judged[1])
-    left, right = code // n_items, code % n_items
-    return np.asarray(np.stack([left, right], axis=1)[left != right], np.int64)
-
-
-def _reach(group: Array, pool: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(K,) how many items an exact answer is about: what "same" has joined moves as one."""
-    size = np.bincount(group)[group][pool].astype(np.float64)  # (K, 2)
-    return np.asarray(size.min(axis=1) + np.log(size.max(axis=1)))
-
-
-def _fill(chosen: NDArray[np.int64], rest: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """``chosen``, then as many others as are lacking."""
-    both = np.concatenate([chosen, rest])
-    _, first = np.unique(both, axis=0, return_index=True)
-    return both[np.sort(first)][:n]
-
-
-def _surest(belief: FloatMatrix, best: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The surer half of the items of class ``k``; where it has none, those nearest to it."""
-    members = np.flatnonzero(best == k)
-    if len(members) == 0:
-        members = np.argsort(-belief[:, k], kind="stable")[:2]
-    order = np.argsort(-belief[members, k], kind="stable")
-    return np.asarray(members[order][: max(len(members) // 2, 1)], np.int64)
-
-
-def _given(candidates: ArrayLike, n_items: int) -> NDArray[np.int64]:
-    pool = np.asarray(candidates)
-    if pool.ndim != 2 or pool.shape[1] != 2:
-        raise InputError(f"candidates must be pairs, shape (K, 2), but have shape {pool.shape}.")
-    if len(pool) and (pool.min() < 0 or pool.max() >= n_items):
-        raise InputError(f"candidates must name items from 0 to {n_items - 1}.")
-    return pool.astype(np.int64)
-
-
-def _spread(pool: NDArray[np.int64], n: int, n_items: int) -> Positions:
-    """Positions of the first ``n`` pairs in which no item comes too often."""
-    limit = max(2, int(np.ceil(6 * n / n_items)))
-    seen = np.zeros(n_items, np.int64)
-    chosen: list[int] = []
-    for position, (i, j) in enumerate(pool):
-        if len(chosen) == n:
-            break
-        if max(seen[i], seen[j]) < limit:
-            seen[i] += 1
-            seen[j] += 1
-            chosen.append(position)
-    return np.array(chosen, np.int64)

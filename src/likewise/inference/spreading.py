@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
 from likewise.inference.neighbours import Neighbours
+from likewise.inference.partition.arrays import Float
 
 # How far classes spread; by simulated noise of five other kinds than any data set here
 # (docs/measured.md), where .8 and .97 were worse.
@@ -24,15 +26,19 @@ SWEEPS = 60  # ALPHA ** SWEEPS of what a class has to say is left out
 def spread(near: Neighbours, evidence: Tensor) -> Tensor:
     """(N, C) beliefs by evidence (N, C) of the items around each, but not by its own: the two can
     then be compared."""
-    affinity = near.affinity()
-    root = 1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12))
-    scaling = sparse.dia_array((root[None], [0]), shape=affinity.shape)
-    walk = (scaling @ affinity @ scaling).tocsr().astype(np.float32)
-    told = evidence.cpu().numpy().astype(np.float32)
-    found = told
-    for _ in range(SWEEPS):
-        found = ALPHA * (walk @ found) + told
-    found = found - told
+    found = spread_mass(near, evidence.cpu().numpy().astype(np.float32))
     found = found / np.maximum(found.sum(axis=0), 1e-12)
     total = np.maximum(found.sum(axis=1, keepdims=True), 1e-30)
     return torch.from_numpy(np.asarray(found / total, np.float32))
+
+
+def spread_mass(near: Neighbours, told: NDArray[Float]) -> NDArray[Float]:
+    """(N, C) how much of the evidence (N, C) reaches each item from the others, not normalised."""
+    affinity = near.affinity()
+    root = 1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12))
+    scaling = sparse.dia_array((root[None], [0]), shape=affinity.shape)
+    walk = (scaling @ affinity @ scaling).tocsr().astype(told.dtype)
+    found = told
+    for _ in range(SWEEPS):
+        found = ALPHA * (walk @ found) + told
+    return np.asarray(found - told)

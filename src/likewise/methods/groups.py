@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
-from likewise.inference.partition import Partition, infer_partition
+from likewise.inference.partition import Partition, continue_partition, infer_partition
 from likewise.io.json import Record
+from likewise.methods.group_tables import of_judgements, reliability_table
 from likewise.pairs import Pairs, as_pairs
 from likewise.pairs.coercion import Frame
 
@@ -28,7 +29,7 @@ class Groups:
     """Which items belong together, how sure that is, and whose answers can be relied on."""
 
     labels: NDArray[np.int64]
-    """(N,) group of each item, 0 … n_groups - 1, the largest first; -1: it was never judged."""
+    """(N,) group of each item, 0 … n_groups - 1, the largest first; -1: nothing is known of it."""
     probability: NDArray[np.float64]
     """(N,) P(the item is of its group), the others where they are; NaN where never judged."""
     item_ids: NDArray[np.str_]
@@ -115,6 +116,7 @@ def group(
     items: ArrayLike | None = None,
     n_groups: int | None = None,
     random_state: int = 0,
+    start: Groups | None = None,
 ) -> Groups:
     """Find which items belong together from noisy same-or-different judgements alone.
 
@@ -129,6 +131,10 @@ def group(
         How many groups there are; by default it is found out.
     random_state
         Same seed, same groups.
+    start
+        Groups found before, from some of these judgements: they are continued, which is fast and
+        loses nothing between one batch of answers and the next. With ``items``, those that were
+        never judged are placed too.
     """
     vectors = None if items is None else _as_vectors(items)
     n_items = None if vectors is None else len(vectors)
@@ -139,23 +145,11 @@ def group(
     if n_items is not None:
         given = given.about(n_items)
     counts = np.ones(len(given), bool) if given.weight is None else given.weight > 0
-    judged, code = np.unique(
-        np.concatenate([given.left[counts], given.right[counts]]), return_inverse=True
-    )
+    judged = np.unique(np.concatenate([given.left[counts], given.right[counts]])).astype(np.int64)
     _check_n_groups(n_groups, len(judged))
-    left, right = np.split(code.reshape(-1), 2)
-    found = infer_partition(
-        left,
-        right,
-        given.same[counts],
-        n_items=len(judged),
-        annotator=None if given.annotator is None else given.annotator[counts],
-        weight=None if given.weight is None else given.weight[counts].astype(np.float64),
-        n_groups=n_groups,
-        items=None if vectors is None else vectors[judged],
-        seed=random_state,
-    )
-    return _result(given, counts, judged.astype(np.int64), found)
+    placed = judged if start is None or vectors is None else np.arange(given.n_items)
+    found = _partition(given, counts, placed, vectors, n_groups, random_state, start)
+    return _result(given, counts, placed, found)
 
 
 def judgements_proba(
@@ -189,6 +183,58 @@ def read_judged(
     )
 
 
+def _partition(
+    given: Pairs,
+    counts: NDArray[np.bool_],
+    placed: NDArray[np.int64],
+    vectors: NDArray[np.float64] | None,
+    n_groups: int | None,
+    seed: int,
+    start: Groups | None,
+) -> Partition:
+    """Groups of the items ``placed``, found anew or continued."""
+    left, right = (np.searchsorted(placed, end[counts]) for end in (given.left, given.right))
+    answers = left, right, given.same[counts]
+    annotator = None if given.annotator is None else given.annotator[counts]
+    weight = None if given.weight is None else given.weight[counts].astype(np.float64)
+    rows = None if vectors is None else vectors[placed]
+    if start is None:
+        return infer_partition(
+            *answers,
+            n_items=len(placed),
+            annotator=annotator,
+            weight=weight,
+            n_groups=n_groups,
+            items=rows,
+            seed=seed,
+        )
+    labels, probability = _known_before(start, given)
+    return continue_partition(
+        *answers,
+        labels[placed],
+        probability[placed],
+        annotator=annotator,
+        weight=weight,
+        n_groups=n_groups,
+        items=rows,
+        seed=seed,
+    )
+
+
+def _known_before(start: Groups, given: Pairs) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(N,) groups of the items and how sure they were; -1 for items that have come since."""
+    n_before = len(start.labels)
+    if n_before > given.n_items:
+        raise InputError(
+            f"start has groups of {n_before} items, but the judgements are about "
+            f"{given.n_items}; give the groups of the same items."
+        )
+    labels = np.full(given.n_items, NEVER_JUDGED, np.int64)
+    probability = np.full(given.n_items, np.nan)
+    labels[:n_before], probability[:n_before] = start.labels, start.probability
+    return labels, probability
+
+
 def _as_vectors(items: ArrayLike) -> NDArray[np.float64]:
     """(N, D) features, all of them numbers."""
     try:
@@ -218,52 +264,23 @@ def _result(
     given: Pairs, counts: NDArray[np.bool_], judged: NDArray[np.int64], found: Partition
 ) -> Groups:
     """What was found about the judged items, said of all items."""
-    order = np.argsort(-np.bincount(found.labels), kind="stable")
+    known = found.labels >= 0
+    order = np.argsort(-np.bincount(found.labels[known]), kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     labels = np.full(given.n_items, NEVER_JUDGED, np.int64)
-    labels[judged] = rank[found.labels]
+    labels[judged[known]] = rank[found.labels[known]]
     probability = np.full(given.n_items, np.nan)
-    probability[judged] = found.probability
+    probability[judged[known]] = found.probability[known]
     pairs = judged[found.pairs]
     ids = given.item_ids
     return Groups(
         labels=labels,
         probability=probability,
         item_ids=np.arange(given.n_items).astype(np.str_) if ids is None else ids,
-        annotators=_annotator_table(given, counts, found),
-        judgements_proba=_of_judgements(given, pairs, found.pair_same),
+        annotators=reliability_table(given, counts, found),
+        judgements_proba=of_judgements(given, pairs, found.pair_same),
         pairs=pairs,
         pairs_proba=found.pair_same,
         evidence=found.objective,
     )
-
-
-def _of_judgements(
-    given: Pairs, pairs: NDArray[np.int64], proba: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """(M,) the probability of each judgement's pair, whatever the judgement's own weight."""
-    low = np.minimum(given.left, given.right).astype(np.int64)
-    code = low * given.n_items + np.maximum(given.left, given.right)
-    known = pairs[:, 0] * given.n_items + pairs[:, 1]  # sorted, as the pairs are
-    place = np.minimum(np.searchsorted(known, code), len(known) - 1)
-    return np.where(known[place] == code, proba[place], np.nan)
-
-
-def _annotator_table(
-    given: Pairs, counts: NDArray[np.bool_], found: Partition
-) -> dict[str, list[str] | list[int] | list[float]]:
-    if given.annotator is None or given.annotator_names is None:
-        return {}
-    answers = np.bincount(given.annotator[counts], minlength=len(given.annotator_names))
-    heard = np.flatnonzero(answers)
-    reliability = found.p_same[heard, 0] - found.p_same[heard, 1]
-    ranked = np.argsort(-reliability, kind="stable")
-    people = heard[ranked]
-    return {
-        "annotator": given.annotator_names[people].astype(str).tolist(),
-        "answers": answers[people].tolist(),
-        "same_given_same": found.p_same[people, 0].tolist(),
-        "same_given_different": found.p_same[people, 1].tolist(),
-        "reliability": reliability[ranked].tolist(),
-    }

@@ -1,5 +1,6 @@
 """A partition of items from judgements alone: no features, the number of groups unknown."""
 
+from likewise.inference.partition.continued import continue_partition
 from likewise.inference.partition.infer import Partition, find_labels, infer_partition
 
-__all__ = ["Partition", "find_labels", "infer_partition"]
+__all__ = ["Partition", "continue_partition", "find_labels", "infer_partition"]

@@ -16,9 +16,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from likewise.inference.partition.arrays import (
+    BoolArray,
+    Float,
+    FloatArray,
+    IndexArray,
+    IntArray,
+)
 
 RATE_GRID = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.35, 0.5, 0.65, 0.8, 0.88, 0.94, 0.98, 0.997])
 SPREADS: tuple[float, ...] = (0.0, 0.4, 0.7, 1.0, 1.4, 1.9, 2.5)
@@ -213,11 +220,11 @@ def _fit_types(answers: Answers, each: FloatArray) -> tuple[FloatArray, FloatArr
     prior = base
     heard = counts.sum(1) > 0
     for _ in range(8):
-        posterior = _softmax_rows(fit + np.log(prior))
+        posterior = softmax_rows(fit + np.log(prior))
         prior = posterior[heard].sum(0) + TYPE_STRENGTH * base
         prior = prior / prior.sum()
     log_posterior = fit + np.log(prior)
-    return _softmax_rows(log_posterior) @ types, _without_own(answers, each, log_posterior, types)
+    return softmax_rows(log_posterior) @ types, _without_own(answers, each, log_posterior, types)
 
 
 def _without_own(
@@ -235,7 +242,7 @@ def _without_own(
         who, said = np.divmod(part // (BELIEF_LEVELS + 1), 2)
         table = np.where(said[:, None, None] == 1, log_yes, log_no)  # (n, K, 2)
         own = share * table[:, :, 0] + (1 - share) * table[:, :, 1]
-        rates[begin : begin + len(part)] = _softmax_rows(log_posterior[who] - own) @ types
+        rates[begin : begin + len(part)] = softmax_rows(log_posterior[who] - own) @ types
     return np.asarray(rates[inverse.reshape(-1)])
 
 
@@ -263,7 +270,8 @@ def _fit_spread(
     return best[0], best[1]
 
 
-def _softmax_rows(values: FloatArray) -> FloatArray:
+def softmax_rows(values: NDArray[Float]) -> NDArray[Float]:
+    """(N, K) probabilities of log weights (N, K)."""
     shifted = np.exp(values - values.max(1, keepdims=True))
-    chances: FloatArray = shifted / shifted.sum(1, keepdims=True)
+    chances: NDArray[Float] = shifted / shifted.sum(1, keepdims=True)
     return chances

@@ -1,0 +1,90 @@
+"""The pairs that may be asked about: which there are, and which of them are taken."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from likewise.active.information import class_entropy
+from likewise.errors import InputError
+from likewise.io.npy import Array
+from likewise.pairs import Pairs
+
+FloatMatrix = NDArray[np.float64]
+Positions = NDArray[np.int64]
+LIKELY_CLASSES = 3
+PARTNERS = 4  # of each likely class, for every item
+
+
+def likely_pairs(
+    belief: FloatMatrix, pairs: Pairs, n: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Pairs of an uncertain item with sure ones of its likely classes."""
+    n_classes = belief.shape[1]
+    uncertain = np.argsort(-class_entropy(belief), kind="stable")[: max(4 * n, 200)]
+    likely = np.argsort(-belief[uncertain], axis=1)[:, : min(LIKELY_CLASSES, n_classes)]
+    best = belief.argmax(axis=1)
+    sure_of = [_surest(belief, best, k) for k in range(n_classes)]
+    found = []
+    for column in likely.T:
+        for _ in range(PARTNERS):
+            partner = np.array([rng.choice(sure_of[k]) for k in column])
+            found.append(np.stack([uncertain, partner], axis=1))
+    return unjudged(np.concatenate(found), pairs)
+
+
+def unjudged(pool: Array, pairs: Pairs) -> NDArray[np.int64]:
+    """The distinct pairs of ``pool`` (K, 2) that nobody has judged, smaller index first."""
+    n_items = pairs.n_items
+    ends = np.sort(pool, axis=1).astype(np.int64)
+    judged = np.sort(np.stack([pairs.left, pairs.right]).astype(np.int64), axis=0)
+    code = np.unique(ends[:, 0] * n_items + ends[:, 1])
+    code = np.setdiff1d(code, judged[0] * n_items + judged[1])
+    left, right = code // n_items, code % n_items
+    return np.asarray(np.stack([left, right], axis=1)[left != right], np.int64)
+
+
+def reach_of(group: Array, pool: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(K,) how many items an exact answer is about: what "same" has joined moves as one."""
+    size = np.bincount(group)[group][pool].astype(np.float64)  # (K, 2)
+    return np.asarray(size.min(axis=1) + np.log(size.max(axis=1)))
+
+
+def fill(chosen: NDArray[np.int64], rest: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """``chosen``, then as many others as are lacking."""
+    both = np.concatenate([chosen, rest])
+    _, first = np.unique(both, axis=0, return_index=True)
+    return both[np.sort(first)][:n]
+
+
+def _surest(belief: FloatMatrix, best: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """The surer half of the items of class ``k``; where it has none, those nearest to it."""
+    members = np.flatnonzero(best == k)
+    if len(members) == 0:
+        members = np.argsort(-belief[:, k], kind="stable")[:2]
+    order = np.argsort(-belief[members, k], kind="stable")
+    return np.asarray(members[order][: max(len(members) // 2, 1)], np.int64)
+
+
+def checked_pool(candidates: ArrayLike, n_items: int) -> NDArray[np.int64]:
+    pool = np.asarray(candidates)
+    if pool.ndim != 2 or pool.shape[1] != 2:
+        raise InputError(f"candidates must be pairs, shape (K, 2), but have shape {pool.shape}.")
+    if len(pool) and (pool.min() < 0 or pool.max() >= n_items):
+        raise InputError(f"candidates must name items from 0 to {n_items - 1}.")
+    return pool.astype(np.int64)
+
+
+def spread(pool: NDArray[np.int64], n: int, n_items: int) -> Positions:
+    """Positions of the first ``n`` pairs in which no item comes too often."""
+    limit = max(2, int(np.ceil(6 * n / n_items)))
+    seen = np.zeros(n_items, np.int64)
+    chosen: list[int] = []
+    for position, (i, j) in enumerate(pool):
+        if len(chosen) == n:
+            break
+        if max(seen[i], seen[j]) < limit:
+            seen[i] += 1
+            seen[j] += 1
+            chosen.append(position)
+    return np.array(chosen, np.int64)

@@ -1,0 +1,158 @@
+"""Beliefs about groups and one not seen yet: against sums over all groupings, and as they grow."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from likewise.inference.partition import continue_partition
+from likewise.inference.partition.answers import Answers
+from likewise.inference.partition.continued import dense_core, settled
+from likewise.inference.partition.growing import concentration
+from likewise.inference.partition.memberships import Messages, propagate
+
+
+def judged(truth: np.ndarray, left: np.ndarray, right: np.ndarray, flips: float = 0.0) -> Answers:
+    rng = np.random.default_rng(0)
+    same = (truth[left] == truth[right]) ^ (rng.random(len(left)) < flips)
+    return Answers.build(left, right, same, len(truth), None, None)
+
+
+def test_on_a_tree_beliefs_are_those_of_all_groupings() -> None:
+    left, right = np.array([0, 0, 1]), np.array([1, 2, 3])  # a tree of four items
+    answers = judged(np.array([0, 0, 1, 1]), left, right)
+    rng = np.random.default_rng(0)
+    likelihood = rng.uniform(0.1, 0.9, (3, 2))
+    prior = rng.dirichlet(np.ones(3), 4)
+    meeting = 0.3
+    share = np.array([1.0, 1.0, meeting])
+    belief, together, total = np.zeros((4, 3)), np.zeros(3), 0.0
+    for groups in itertools.product(range(3), repeat=4):
+        chance = np.prod(prior[np.arange(4), groups])
+        equal = [share[groups[i]] if groups[i] == groups[j] else 0.0 for i, j in zip(left, right)]
+        parts = [e * s + (1 - e) * d for e, (s, d) in zip(equal, likelihood, strict=True)]
+        weight = chance * np.prod(parts)
+        belief[np.arange(4), groups] += weight
+        together += [
+            weight * e * s / p for e, (s, _), p in zip(equal, likelihood, parts, strict=True)
+        ]
+        total += weight
+    start = np.full((4, 3), 1 / 3)
+    found = propagate(Messages.along(answers), np.log(likelihood), np.log(prior), meeting, start)
+    np.testing.assert_allclose(found.belief, belief / total, atol=2e-3)
+    np.testing.assert_allclose(found.pair_same, together / total, atol=2e-3)
+    assert found.evidence == pytest.approx(np.log(total), abs=2e-3)
+
+
+def test_an_item_nobody_judged_believes_what_was_known_before() -> None:
+    answers = judged(np.zeros(3, int), np.array([0]), np.array([1]))
+    prior = np.array([[0.5, 0.3, 0.2]] * 3)
+    found = propagate(Messages.along(answers), np.log([[0.9, 0.1]]), np.log(prior), 0.5, prior)
+    np.testing.assert_allclose(found.belief[2], prior[2], atol=1e-6)
+    np.testing.assert_allclose(found.judged[2], 0, atol=1e-6)
+
+
+def test_the_core_is_what_was_judged_densely() -> None:
+    rng = np.random.default_rng(0)
+    i, j = np.triu_indices(12, 1)
+    strewn = rng.integers(12, 400, (150, 2))
+    strewn = strewn[strewn[:, 0] != strewn[:, 1]]
+    left, right = np.append(i, strewn[:, 0]), np.append(j, strewn[:, 1])
+    core = dense_core(judged(np.zeros(400, int), left, right))
+    np.testing.assert_array_equal(core, np.arange(12))
+
+
+def test_strewn_answers_have_no_large_core() -> None:
+    strewn = np.random.default_rng(0).integers(0, 1000, (500, 2))
+    strewn = strewn[strewn[:, 0] != strewn[:, 1]]
+    answers = judged(np.zeros(1000, int), strewn[:, 0], strewn[:, 1])
+    assert len(dense_core(answers)) <= np.sqrt(2 * answers.n_pairs) + 2
+
+
+def test_nothing_is_settled_with_one_group() -> None:
+    core = np.arange(4)
+    assert not settled(np.array([[0.99, 0.01]] * 4), core)
+    assert settled(np.array([[0.98, 0.01, 0.01]] * 4), core)
+    assert not settled(np.array([[0.5, 0.49, 0.01]] * 4), core)
+
+
+def test_concentration_expects_as_many_groups_as_there_are() -> None:
+    alpha = concentration(10, 200.0)
+    expected = (alpha / (alpha + np.arange(200))).sum()  # Ewens
+    assert expected == pytest.approx(10, rel=0.2)
+
+
+def world(n_groups: int, size: int, flips: float, seed: int = 0) -> tuple[np.ndarray, ...]:
+    """All pairs of the first items, and each later one against all of those."""
+    rng = np.random.default_rng(seed)
+    truth = np.tile(np.arange(n_groups), size)
+    i, j = np.triu_indices(len(truth), 1)
+    said = (truth[i] == truth[j]) ^ (rng.random(len(i)) < flips)
+    return truth, i, j, said
+
+
+def agree(labels: np.ndarray, truth: np.ndarray) -> bool:
+    return len(set(zip(labels.tolist(), truth.tolist()))) == len(set(truth)) == len(set(labels))
+
+
+def test_groups_are_continued() -> None:
+    truth, i, j, said = world(3, 8, 0.1)
+    start = np.where(np.arange(24) < 12, truth, -1)
+    found = continue_partition(i, j, said, start, np.full(24, 0.9))
+    assert agree(found.labels, truth)
+    assert (found.probability > 0.9).all()
+    assert found.p_same[0, 0] == pytest.approx(0.9, abs=0.08)
+    assert found.p_same[0, 1] == pytest.approx(0.1, abs=0.08)
+
+
+def test_a_group_that_was_not_seen_yet_is_opened() -> None:
+    truth, i, j, said = world(4, 8, 0.05)
+    start = np.where(truth < 3, truth, -1)
+    found = continue_partition(i, j, said, start, np.full(32, 0.9))
+    assert agree(found.labels, truth)
+
+
+def test_halves_of_one_group_are_merged() -> None:
+    truth, i, j, said = world(3, 10, 0.1)
+    start = np.where((truth == 0) & (np.arange(30) < 15), 3, truth)
+    assert agree(continue_partition(i, j, said, start, np.full(30, 0.9)).labels, truth)
+
+
+def test_two_groups_taken_for_one_are_split() -> None:
+    truth, i, j, said = world(4, 8, 0.1)
+    start = np.where(truth == 3, 2, truth)
+    assert agree(continue_partition(i, j, said, start, np.full(32, 0.9)).labels, truth)
+
+
+def test_a_wrong_start_does_not_stay() -> None:
+    truth, i, j, said = world(3, 10, 0.1)
+    start = np.random.default_rng(0).integers(0, 5, 30)
+    assert agree(continue_partition(i, j, said, start, np.full(30, 0.4)).labels, truth)
+
+
+def test_items_nobody_judged_are_placed_by_what_they_look_like() -> None:
+    truth, i, j, said = world(3, 30, 0.1)
+    rng = np.random.default_rng(0)
+    items = 6.0 * np.eye(3)[truth] + rng.normal(size=(90, 3))
+    known = (i < 45) & (j < 45)
+    start = np.where(np.arange(90) < 20, truth, -1)
+    alone = continue_partition(i[known], j[known], said[known], start, np.full(90, 0.9))
+    assert (alone.labels[45:] == -1).all()
+    found = continue_partition(
+        i[known], j[known], said[known], start, np.full(90, 0.9), items=items
+    )
+    assert agree(found.labels, truth)
+
+
+def test_features_that_say_nothing_change_nothing() -> None:
+    truth, i, j, said = world(3, 12, 0.15)
+    noise = np.random.default_rng(0).normal(size=(36, 4))
+    few = (i + j) % 3 == 0
+    start, sure = np.where(np.arange(36) < 20, truth, -1), np.full(36, 0.9)
+    alone, looked = (
+        continue_partition(i[few], j[few], said[few], start, sure, items=items)
+        for items in (None, noise)
+    )
+    np.testing.assert_array_equal(alone.labels, looked.labels)
