@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,3 +64,13 @@ def pairwise_f1(labels: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
     left, right = np.triu_indices(len(truth), 1)
     said, are = labels[left] == labels[right], truth[left] == truth[right]
     return float(2 * np.count_nonzero(said & are) / max(said.sum() + are.sum(), 1))
+
+
+def partitions(n: int) -> Iterator[list[int]]:
+    """Every partition of n items, as labels by first appearance."""
+    if n == 0:
+        yield []
+        return
+    for rest in partitions(n - 1):
+        for group in range(max(rest, default=-1) + 2):
+            yield [*rest, group]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 from scipy.special import betaln, expit, logit
 from sklearn.metrics import adjusted_rand_score
 
+from group_cases import partitions
 from likewise.inference.partition import infer_partition
 from likewise.inference.partition.answers import (
     Answers,
@@ -39,16 +38,6 @@ def slow_objective(graph: WeightedGraph, labels: np.ndarray, size_prior: np.ndar
     for group in set(labels.tolist()):
         total += size_prior[sum(1 for g in labels if g == group)]
     return total
-
-
-def partitions(n: int) -> Iterator[list[int]]:
-    """Every partition of n items, as labels by first appearance."""
-    if n == 0:
-        yield []
-        return
-    for rest in partitions(n - 1):
-        for group in range(max(rest, default=-1) + 2):
-            yield [*rest, group]
 
 
 def crowd(

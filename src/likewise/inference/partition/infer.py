@@ -14,24 +14,28 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logit
 
+from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
+from likewise.inference.partition.asking import Asking
 from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.moves import sample_agreement
 from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
-from likewise.inference.partition.pairs import pair_beliefs
+from likewise.inference.partition.pairs import log_predictive, pair_beliefs
 from likewise.inference.partition.refine import Refined, blocks_apply, refine
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.sort_search import is_telling, place_sorted
 from likewise.inference.partition.sorts import Sorts, find_sorts
-from likewise.inference.partition.starts import starts
+from likewise.inference.partition.starts import contractions, starts
 from likewise.io.progress import stage, tracked
 
 # Starts that are worked out, annealing of the best (temperature in nats, sweeps), and Gibbs sweeps
 # for the probabilities of pairs.
 N_KEPT = 3
 ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
-GIBBS_SWEEPS, GIBBS_BURN_IN = 20, 4
+POLISH_SWEEPS = 20
+GIBBS_SWEEPS, GIBBS_TURNS, BURN_IN = 5, 6, 3
+MOST_ASKED = 0.5  # share of all pairs, beyond which it says little which of them were asked
 # Annealing and Gibbs sweeps are shortened so that no more than so many visits of items are made.
 MAX_VISITS = 200_000
 
@@ -98,11 +102,17 @@ def infer_partition(
     pair_odds, prior, rates = _pairs_alone(answers, given, items)
     problem = Problem(answers, prior, n_groups, rng)
     with stage("finding groups", 0.6):
-        states = _search(problem, pair_odds, rates)
+        states = _search(problem, starts(problem, pair_odds), rates)
+        sampled = _by_sampling(problem, states[0])
+        if n_groups is None and 2 * answers.n_pairs < MOST_ASKED * n_items * (n_items - 1):
+            asked = Problem(answers, prior, None, rng, Asking.build(answers, rng))
+            begin = [state.labels for state in states[:2]]
+            other = _search(asked, begin + contractions(asked, pair_odds), rates)
+            drawn = _by_sampling(asked, other[0])
+            if drawn.evidence > sampled.evidence:
+                problem, states, sampled = asked, other, drawn
     refined = refine(problem, states) if blocks_apply(answers, states[0].labels) else None
-    if refined is None:
-        refined = _by_sampling(problem, states[0])
-    return _result(answers, len(left), refined)
+    return _result(answers, len(left), sampled if refined is None else refined)
 
 
 def find_labels(
@@ -122,7 +132,7 @@ def find_labels(
         return np.arange(n_items) % n_groups
     pair_odds, _, rates = _pairs_alone(answers, None, None)
     problem = Problem(answers, None, n_groups, np.random.default_rng(seed))
-    return canonical(_search(problem, pair_odds, rates)[0].labels)
+    return canonical(_search(problem, starts(problem, pair_odds), rates)[0].labels)
 
 
 def _pairs_alone(
@@ -148,12 +158,11 @@ def _pairs_alone(
     return odds, None if design is None else known, rates
 
 
-def _search(problem: Problem, pair_odds: FloatArray, rates: Rates) -> list[State]:
-    """The best states of several starts, best first."""
-    first = [problem.fit(labels, rates) for labels in starts(problem, pair_odds)]
-    first = [problem.alternate(state, 1) for state in first]
-    first.sort(key=lambda state: -state.evidence)
-    best = first[:N_KEPT]
+def _search(problem: Problem, first: list[IntArray], rates: Rates) -> list[State]:
+    """The best states that partitions (N,) lead to, best first."""
+    states = [problem.alternate(problem.fit(labels, rates), 1) for labels in first]
+    states.sort(key=lambda state: -state.evidence)
+    best = states[:N_KEPT]
     states = [problem.alternate(state, 8) for state in tracked(best, of=len(best))]
     sweeps = _affordable(problem.answers.n_items, ANNEAL_SWEEPS)
     labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
@@ -174,19 +183,32 @@ def _by_piles(
 
 
 def _by_sampling(problem: Problem, state: State) -> Refined:
-    """Beliefs about pairs by Gibbs sweeps around a polished state, rates fitted to them."""
-    sweeps = _affordable(problem.answers.n_items, GIBBS_SWEEPS)
-    if not problem.fixed:
+    """Draws of partitions around a state, rates fitted to them, and what the draws agree on.
+
+    Monte Carlo EM (Wei & Tanner 1990): rates that fit the one best partition would be too good.
+    """
+    answers = problem.answers
+    sweeps = _affordable(answers.n_items, GIBBS_SWEEPS)
+    polishing = _affordable(answers.n_items, POLISH_SWEEPS)
+    if not problem.fixed and problem.asking is None:
         for temperature in (0.0, 1.0, 1.0, 0.0):
-            state = problem.polish(state, temperature, sweeps if temperature else 0)
+            state = problem.polish(state, temperature, polishing if temperature else 0)
+    beliefs, draws = [], [state.labels[None]]
     soft = state
-    for n_sweeps in tracked((max(sweeps // 2, 1), sweeps), of=2):
-        mover = problem.mover(soft)
-        belief = sample_agreement(mover, problem.rng, n_sweeps, GIBBS_BURN_IN)
-        soft = problem.read(state.labels, fit_rates(problem.answers, belief, soft.rates))
-    mover = problem.mover(soft)
-    chance = np.array([mover.own_chance(i) for i in range(problem.answers.n_items)])
-    return Refined(state.labels, chance, belief, soft.rates, state.evidence)
+    for turn in tracked(range(BURN_IN + GIBBS_TURNS), of=BURN_IN + GIBBS_TURNS):
+        belief, drawn = sample_agreement(problem.mover(soft), problem.rng, sweeps)
+        soft = problem.read(drawn[-1], fit_rates(answers, belief, soft.rates))
+        if turn >= BURN_IN:
+            beliefs.append(belief)
+            draws.append(drawn)
+    belief = np.mean(beliefs, axis=0)
+    labels = state.labels
+    if problem.asking is not None:
+        labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
+    mover = problem.mover(soft, labels)
+    chance = np.array([mover.own_chance(i) for i in range(answers.n_items)])
+    evidence = log_predictive(answers, soft.rates, belief)
+    return Refined(labels, chance, belief, soft.rates, evidence)
 
 
 def _affordable(n_items: int, n_sweeps: int) -> int:

@@ -9,10 +9,10 @@ from scipy.special import gammaln, logit
 
 from likewise.inference.partition.answers import Answers, Rates, fit_rates, log_likelihood
 from likewise.inference.partition.arrays import FloatArray, IndexArray, IntArray
+from likewise.inference.partition.asking import Asking, asking_log_ratios
 from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.search import WeightedGraph, contract, objective, split
 
-MOST_UNASKED = 3.0  # nats against one group, for a pair that was never asked
 SHAPES = (0.02, 0.3, 1.0, 3.0, 10.0)
 
 
@@ -44,9 +44,11 @@ class Problem:
         pair_log_odds: FloatArray | None,
         n_groups: int | None,
         rng: np.random.Generator,
+        asking: Asking | None = None,
     ) -> None:
         self.answers, self.n_groups, self.rng = answers, n_groups, rng
         self.prior = np.zeros(answers.n_pairs) if pair_log_odds is None else pair_log_odds
+        self.asking = asking
         self.graph = WeightedGraph.build(
             answers.left, answers.right, np.zeros(answers.n_pairs), answers.n_items
         )
@@ -64,25 +66,25 @@ class Problem:
     def read(self, labels: IntArray, rates: Rates, by_size: bool = False) -> State:
         """Weights, size prior and evidence of a partition under these rates.
 
-        The search sees `joining_log_prior`, or ``by_size`` the prior that evidence is counted
-        with: the first finds, the second mends what a good partition left over.
+        Where asking is not modelled the search sees `joining_log_prior`, or ``by_size`` the prior
+        that evidence is counted with: the first finds, the second mends what was left over.
         """
         likelihood = log_likelihood(self.answers, rates)
         weight = likelihood[:, 0] - likelihood[:, 1] + self.prior
         inside = self.same(labels)
         size_prior, total = size_log_prior(labels, self.n_groups)
         if not self.fixed:
-            joining, unasked = asking_log_ratios(self.answers, labels)
             sizes = np.bincount(labels)
-            n = np.arange(len(labels) + 1)
-            if by_size:
-                size_prior[1:] -= joining
-            else:
+            ratios = asking_log_ratios(self.answers, labels)
+            if self.asking is not None:
+                ratios = self.asking.log_ratios(labels, ratios.first)
+            by_asking = ratios.size_prior(len(labels))
+            total += float(by_asking[sizes].sum()) + ratios.baseline
+            if self.asking is None and not by_size:
                 size_prior = joining_log_prior(len(labels), float(inside.mean()))
-            size_prior += unasked * n * (n - 1) / 2
-            total += joining * (len(labels) - len(sizes))
-            total += unasked * float((sizes * (sizes - 1.0)).sum()) / 2
-            weight = weight - unasked
+                by_asking -= ratios.first * np.maximum(np.arange(len(labels) + 1.0) - 1, 0)
+            size_prior = size_prior + by_asking
+            weight = weight + (ratios.asked - ratios.unasked)
         evidence = float(likelihood[:, 1].sum() + weight @ inside + total)
         return State(labels, rates, evidence, self.graph.reweighted(weight), size_prior)
 
@@ -149,28 +151,6 @@ def joining_log_prior(n_items: int, share: float) -> FloatArray:
     step = np.minimum(join + np.log(np.maximum(np.arange(n_items), 1)), 0.0)
     step[:1] = 0.0
     return np.concatenate([[0.0], np.cumsum(step)])
-
-
-def asking_log_ratios(answers: Answers, labels: IntArray) -> tuple[float, float]:
-    """What asking says: the credit of an item that joins others, the cost of a pair never asked.
-
-    Both are 0 where pairs inside groups were asked as often as others: all pairs, random pairs.
-    Where a similarity suggested the pairs, an item's group is one of the few that it was compared
-    with, not one of all (a credit of at most log(N / mean degree)); and most pairs of a group were
-    asked, so that two groups with one asked pair between them are hardly one.
-    """
-    sizes = np.bincount(labels).astype(np.float64)
-    n = float(answers.n_items)
-    all_pairs = n * (n - 1) / 2
-    inside_all = float((sizes * (sizes - 1)).sum() / 2)
-    inside = float((labels[answers.left] == labels[answers.right]).sum())
-    overall = min((answers.n_pairs + 0.5) / (all_pairs + 1), 1 - 1e-6)
-    p_inside = (inside + 5 * overall) / (inside_all + 5)
-    p_across = (answers.n_pairs - inside + 5 * overall) / (all_pairs - inside_all + 5)
-    most = max(np.log(n * n / (2 * answers.n_pairs + n)), 0.0)
-    joining = np.clip(np.log((p_inside + 1e-12) / (p_across + 1e-12)), 0.0, most)
-    unasked = np.log((1 - p_inside + 1e-9) / (1 - p_across + 1e-9))
-    return float(joining), float(np.clip(unasked, -MOST_UNASKED, 0.0))
 
 
 def size_log_prior(labels: IndexArray, n_groups: int | None) -> tuple[FloatArray, float]:

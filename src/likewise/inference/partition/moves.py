@@ -152,20 +152,23 @@ class Mover:
 
 
 def sample_agreement(
-    mover: Mover, rng: np.random.Generator, n_sweeps: int, burn_in: int
-) -> FloatArray:
-    """(E,) P(the ends of each edge share a group): Gibbs sweeps, Rao-Blackwellised at each end."""
+    mover: Mover, rng: np.random.Generator, n_sweeps: int
+) -> tuple[FloatArray, IntArray]:
+    """(E,) P(the ends of each edge share a group), Rao-Blackwellised at each end, and (S, N) draws.
+
+    By Gibbs sweeps from where the mover is.
+    """
     graph = mover.graph
     total = np.zeros(len(graph.edge_weight))
-    for _ in range(burn_in):
+    drawn = np.empty((n_sweeps, graph.n_items), np.int64)
+    for turn in range(n_sweeps):
         mover.sweep(rng.permutation(graph.n_items), rng, 1.0)
-    for _ in range(n_sweeps):
         for item in range(graph.n_items):
             rows = slice(int(graph.start[item]), int(graph.start[item + 1]))
             if rows.start < rows.stop:
                 total[graph.edge[rows]] += mover.chances(item, graph.neighbour[rows])
-        mover.sweep(rng.permutation(graph.n_items), rng, 1.0)
-    return total / (2 * max(n_sweeps, 1))
+        drawn[turn] = mover.labels
+    return total / (2 * n_sweeps), drawn
 
 
 def softmax(values: FloatArray) -> FloatArray:

@@ -36,6 +36,17 @@ def pair_beliefs(
     return belief, odds, rates
 
 
+def log_predictive(answers: Answers, rates: Rates, belief: FloatArray) -> float:
+    """How well the answers about each pair are foretold by all others, beliefs (P,) given all.
+
+    The log pseudo-marginal likelihood (Geisser & Eddy 1979): 1 / E[1 / P(answers | same or not)],
+    the expectation given all answers, is the chance of a pair's answers given the others'.
+    """
+    likelihood = log_likelihood(answers, rates)
+    terms = np.stack([np.log(np.clip(p, 1e-12, 1)) for p in (belief, 1 - belief)], axis=1)
+    return -float(np.logaddexp.reduce(terms - likelihood, axis=1).sum())
+
+
 def effective_counts(
     answers: Answers, rates: Rates, belief: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

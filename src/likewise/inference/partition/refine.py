@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.blocks import STRENGTHS, Blocks, CellPrior, fit_cells
 from likewise.inference.partition.model import Problem, State, size_log_prior
-from likewise.inference.partition.moves import Mover, softmax
+from likewise.inference.partition.moves import softmax
 from likewise.inference.partition.pairs import effective_counts
-from likewise.inference.partition.search import WeightedGraph, canonical, contract, objective
+from likewise.inference.partition.search import canonical
 
 # Cells are worth having where there are few groups; a visit of an item costs K² beta functions.
 MAX_GROUPS, MAX_ITEMS = 40, 1500
@@ -68,12 +69,11 @@ def refine(problem: Problem, states: list[State]) -> Refined | None:
         fits.sort(key=lambda fit: -fit[0])
         evidence, blocks = fits[0]
         candidates = [fit[1].labels.copy() for fit in fits[:2] if fit[0] > evidence - CLOSE]
-        together = np.mean(
-            [sample_together(fit[1], problem.rng) for fit in fits[: len(candidates)]], axis=0
-        )
-        belief = together[answers.left, answers.right]
+        chains = [sample_partitions(fit[1], problem.rng) for fit in fits[: len(candidates)]]
+        drawn = np.concatenate(chains)
+        belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
         rates = fit_rates(answers, belief, rates)
-    labels = agreed_partition(together, candidates[0], problem.n_groups, problem.rng)
+    labels = agreed_partition(drawn, problem.fixed, problem.rng)
     blocks.reset(labels)
     own = [softmax(blocks.gains(i))[blocks.labels[i]] for i in range(n)]
     return Refined(
@@ -127,34 +127,14 @@ def fit_blocks(
     return best[0], blocks
 
 
-def sample_together(blocks: Blocks, rng: np.random.Generator) -> FloatArray:
-    """(N, N) P(two items share a group), from Gibbs sweeps that begin at the partition."""
+def sample_partitions(blocks: Blocks, rng: np.random.Generator) -> IntArray:
+    """(S, N) draws from Gibbs sweeps that begin at the partition, which is the first."""
     start = blocks.labels.copy()
-    n = len(start)
-    total, drawn = np.zeros((n, n)), 0
-    sweeps = max(min(GIBBS_SWEEPS, MAX_VISITS // n), 4)
+    sweeps = max(min(GIBBS_SWEEPS, MAX_VISITS // len(start)), 4)
+    drawn = [start]
     for turn in range(sweeps):
         blocks.sweep(rng, 1.0)
         if turn >= sweeps // 4:
-            total += blocks.labels[:, None] == blocks.labels
-            drawn += 1
+            drawn.append(blocks.labels.copy())
     blocks.reset(start)
-    return total / drawn
-
-
-def agreed_partition(
-    together: FloatArray, labels: IntArray, n_groups: int | None, rng: np.random.Generator
-) -> IntArray:
-    """The partition that agrees best with P(together) (N, N) (Binder's loss, 1978)."""
-    n = len(labels)
-    left, right = np.triu_indices(n, 1)
-    graph = WeightedGraph.build(left, right, together[left, right] - 0.5, n)
-    flat = np.zeros(n + 1)
-    best, best_value = labels, -np.inf
-    for start in (labels, contract(graph, np.arange(n), flat, n_groups)):
-        mover = Mover(graph, start, flat, n_groups is not None)
-        mover.settle(rng)
-        value = objective(graph, mover.labels, flat)
-        if value > best_value:
-            best, best_value = mover.labels, value
-    return best
+    return np.stack(drawn)

@@ -16,7 +16,6 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
 
@@ -156,14 +155,19 @@ def split(graph: WeightedGraph, labels: IndexArray, size_prior: FloatArray) -> I
     labels = canonical(labels)
     sizes = np.bincount(labels)
     members = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    inside = np.flatnonzero(labels[graph.left] == labels[graph.right])
+    owner = labels[graph.left[inside]]
+    inside = inside[np.argsort(owner, kind="stable")]
+    edges = np.split(inside, np.cumsum(np.bincount(owner, minlength=len(sizes)))[:-1])
+    place = np.empty(graph.n_items, np.int64)
     n_labels = len(sizes)
-    matrix = sparse.csr_array(
-        (graph.weight, graph.neighbour, graph.start), shape=(graph.n_items, graph.n_items)
-    )
-    for group in members:
+    for group, own in zip(members, edges, strict=True):
         if not 2 < len(group) <= MAX_SPLIT_SIZE:
             continue
-        weights = matrix[group][:, group].toarray()
+        place[group] = np.arange(len(group))
+        weights = np.zeros((len(group), len(group)))
+        a, b = place[graph.left[own]], place[graph.right[own]]
+        weights[a, b] = weights[b, a] = graph.edge_weight[own]
         half = _bisect(weights, size_prior)
         if half is not None:
             labels[group[half]] = n_labels

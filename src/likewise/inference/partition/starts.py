@@ -20,14 +20,20 @@ SPECTRAL_COUNTS = (2, 3, 5, 8, 13, 20, 30)
 
 def starts(problem: Problem, pair_odds: FloatArray) -> list[IntArray]:
     """Distinct partitions (N,) to begin from; ``pair_odds`` (P,) judge each pair on its own."""
-    found = [contracted(problem, pair_odds)]
-    for a, b in GUESSES:
-        likelihood = log_likelihood(problem.answers, two_rates(problem.answers, a, b))
-        found.append(contracted(problem, likelihood[:, 0] - likelihood[:, 1] + problem.prior))
+    found = contractions(problem, pair_odds)
     if 8 <= problem.answers.n_items <= MAX_SPECTRAL_ITEMS and problem.answers.n_pairs:
         found += _spectral(problem)
     distinct = {labels.tobytes(): labels for labels in found}
     return list(distinct.values())
+
+
+def contractions(problem: Problem, pair_odds: FloatArray) -> list[IntArray]:
+    """Groups by contraction of each pair's own log-odds (P,), and of its votes at guessed rates."""
+    found = [contracted(problem, pair_odds)]
+    for a, b in GUESSES:
+        likelihood = log_likelihood(problem.answers, two_rates(problem.answers, a, b))
+        found.append(contracted(problem, likelihood[:, 0] - likelihood[:, 1] + problem.prior))
+    return found
 
 
 def contracted(problem: Problem, weight: FloatArray) -> IntArray:

@@ -1,0 +1,127 @@
+"""What was asked as evidence for groups, and one partition for many draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from group_cases import partitions
+from likewise.inference.partition import infer, infer_partition
+from likewise.inference.partition.agreement import agreed_partition
+from likewise.inference.partition.answers import Answers, log_likelihood, two_rates
+from likewise.inference.partition.asking import Asking
+from likewise.inference.partition.pairs import log_predictive
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
+
+
+def suggested(
+    rng: np.random.Generator, truth: np.ndarray, n_pairs: int, share: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of which ``share`` lie inside a group, the others anywhere; a tenth wrong."""
+    left, right = np.triu_indices(len(truth), 1)
+    alike = np.flatnonzero(truth[left] == truth[right])
+    inside = rng.random(n_pairs) < share
+    chosen = np.where(inside, rng.choice(alike, n_pairs), rng.integers(len(left), size=n_pairs))
+    left, right = left[chosen], right[chosen]
+    return left, right, (truth[left] == truth[right]) ^ (rng.random(n_pairs) < 0.1)
+
+
+def asking_of(left: np.ndarray, right: np.ndarray, n: int, rng: np.random.Generator) -> Asking:
+    return Asking.build(Answers.build(left, right, left == left, n, None, None), rng)
+
+
+def test_near_pairs_have_a_common_neighbour(rng: np.random.Generator) -> None:
+    left, right = np.triu_indices(14, 1)
+    kept = rng.random(len(left)) < 0.2
+    left, right = left[kept], right[kept]
+    asking = asking_of(left, right, 14, rng)
+    edges = {frozenset(pair) for pair in zip(left.tolist(), right.tolist())}
+    expected = set()
+    for i in range(14):
+        for k in range(14):
+            middle = range(14)
+            if i != k and any({frozenset((i, j)), frozenset((j, k))} <= edges for j in middle):
+                expected.add((i, k))
+    found = list(zip(asking.left.tolist(), asking.right.tolist()))
+    assert sorted(found) == sorted(expected)
+    assert asking.asked.tolist() == [frozenset(pair) in edges for pair in found]
+    assert asking.scale == 0.5  # each of them in both directions
+
+
+def test_some_items_stand_for_all(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, right = rng.integers(200, size=(2, 3000))
+    whole = asking_of(left, right, 200, rng)
+    monkeypatch.setattr("likewise.inference.partition.asking.MAX_WEDGES", 60_000)
+    part = asking_of(left, right, 200, rng)
+    assert len(part.left) < len(whole.left) / 2
+    size = len(whole.left) * whole.scale
+    assert len(part.left) * part.scale == pytest.approx(size, rel=0.05)
+
+
+def test_asking_says_nothing_at_random_and_much_where_suggested(rng: np.random.Generator) -> None:
+    truth = rng.permutation(np.arange(200) % 40)
+    ratios = []
+    for share in (0.0, 0.5):
+        left, right, _ = suggested(rng, truth, 3000, share)
+        ratios.append(asking_of(left, right, 200, rng).log_ratios(truth, 0.0))
+    assert abs(ratios[0].asked) < 0.4
+    assert abs(ratios[0].unasked) < 0.1
+    assert ratios[1].asked > 2
+    assert ratios[1].unasked < -1
+
+
+def test_suggested_pairs_find_sparse_groups(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    truth = rng.permutation(np.arange(300) % 20)
+    left, right, same = suggested(rng, truth, 1000, 0.5)
+    found = infer_partition(left, right, same, n_items=300)
+    assert adjusted_rand_score(truth, found.labels) > 0.85
+    assert abs(found.n_groups - 20) <= 7
+    monkeypatch.setattr(infer, "MOST_ASKED", 0.0)
+    blind = infer_partition(left, right, same, n_items=300)
+    assert blind.objective < found.objective
+    assert adjusted_rand_score(truth, blind.labels) < 0.5
+
+
+def test_log_predictive_is_leave_one_out(rng: np.random.Generator) -> None:
+    left, right = np.triu_indices(5, 1)
+    answers = Answers.build(left, right, rng.random(len(left)) < 0.5, 5, None, None)
+    rates = two_rates(answers, 0.8, 0.3)
+    likelihood = log_likelihood(answers, rates)
+    every = np.array(list(partitions(5)))
+    together = every[:, answers.left] == every[:, answers.right]
+    terms = np.where(together, likelihood[:, 0], likelihood[:, 1])
+    chance = np.exp(terms.sum(1))
+    belief = chance @ together / chance.sum()
+    without = [np.exp(terms.sum(1) - terms[:, p]).sum() for p in range(answers.n_pairs)]
+    expected = sum(np.log(chance.sum() / value) for value in without)
+    assert log_predictive(answers, rates, belief) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agreed_partition_has_the_highest_expected_f1(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    truth = np.array([0, 0, 0, 1, 1, 1])
+    drawn = np.where(rng.random((15, 6)) < 0.25, rng.integers(3, size=(15, 6)), truth)
+    left, right = np.triu_indices(6, 1)
+    chance = (drawn[:, left] == drawn[:, right]).mean(0)
+
+    def expected(labels: np.ndarray) -> float:
+        inside = labels[left] == labels[right]
+        return float(2 * chance[inside].sum() / (inside.sum() + chance.sum()))
+
+    best = max(expected(np.array(labels)) for labels in partitions(6))
+    assert expected(agreed_partition(drawn, False, rng)) == pytest.approx(best)
+
+
+def test_agreed_partition_keeps_the_number(rng: np.random.Generator) -> None:
+    drawn = rng.integers(4, size=(9, 30))
+    assert len(set(agreed_partition(drawn, True, rng).tolist())) == 4
