@@ -5,8 +5,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# Small matrix products are faster on one core than on two, and tests run beside each other.
-ALONE := env OMP_NUM_THREADS=1
+# Small matrix products are faster on one core than on two, and tests run beside each other; the
+# many processes that tests start are quicker where compiled modules are kept.
+ALONE := env OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+# Tests of one file stay together, and with them what they share, until one worker has no more.
+PYTEST := $(ALONE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 WORKERS ?= 2
 FUZZ_SECONDS ?= 60
 
@@ -22,15 +25,15 @@ demo: $(INSTALLED)  ## learn digits from noisy judgements, by every method (abou
 
 .PHONY: test
 test: $(INSTALLED)  ## the tests, less the slow ones
-	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -q
+	$(PYTEST)
 
 .PHONY: test-all
 test-all: $(INSTALLED)  ## all tests
-	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -q -m ''
+	$(PYTEST) -m ''
 
 .PHONY: coverage
 coverage: $(INSTALLED)  ## the tests, and which lines they reach
-	$(ALONE) $(BIN)/python -m pytest -n $(WORKERS) -q --cov=likewise --cov-report=term-missing:skip-covered
+	$(PYTEST) --cov=likewise --cov-report=term-missing:skip-covered
 
 .PHONY: check
 check: $(INSTALLED)  ## formatting, lint and types

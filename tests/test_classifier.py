@@ -73,7 +73,7 @@ def test_the_embedding_explains_the_prediction(fitted):
 def test_every_method_by_name(method):
     X, y = blobs()
     clf = quick(method=method, recipe=QUICK.with_(epochs=15, balance=0.03))
-    clf.fit(X, Pairs.from_labels(y, per_item=30, random_state=0))
+    clf.fit(X, Pairs.from_labels(y, per_item=10, random_state=0))
     assert clf.method_ == method
     assert clf.score(X, y) > 0.9
 

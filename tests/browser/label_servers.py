@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import uvicorn
 
-from likewise.label import create_app
+from forked import Forked, print_line
+from likewise.label import create_app, serve
 from likewise.label.server import _listen, server_config
-
-_START = """
-import sys
-from likewise.label import serve
-serve(sys.argv[1], sys.argv[2], port=int(sys.argv[3]), open_browser=False, show_names=True,
-      sort=int(sys.argv[4]) or None, announce=lambda url: print(url, flush=True))
-"""
 
 
 @contextlib.contextmanager
@@ -51,11 +44,12 @@ class ServerProcess:
         self.start()
 
     def start(self) -> None:
-        port = self.url.rsplit(":", 1)[1].strip("/")
-        arguments = [str(self.items), str(self.database), port, str(self.sort)]
-        command = [sys.executable, "-c", _START, *arguments]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
+        options: dict[str, Any] = {
+            "port": int(self.url.rsplit(":", 1)[1].strip("/")),
+            "open_browser": False,
+        }
+        options |= {"show_names": True, "sort": self.sort or None, "announce": print_line}
+        self.process = Forked(partial(serve, self.items, self.database, **options))
         self.url = self.process.stdout.readline().strip()
 
     def end(self, how: signal.Signals = signal.SIGINT) -> None:

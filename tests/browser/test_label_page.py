@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
 from accessibility import low_contrasts, scrolls_sideways, unnamed_controls
@@ -15,6 +12,7 @@ from label_servers import ServerProcess, in_thread
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from forked import likewise
 from likewise.label import read_judgements
 
 pytestmark = pytest.mark.browser
@@ -116,15 +114,6 @@ def test_the_whole_story_from_thirty_judgements_to_the_report(server, open_page,
     assert re.search(rf"\b{answered} judgements", text)
     assert re.search(r"\b9 items", text)
     assert page.locator("img").count() > 0
-
-
-def likewise(*arguments):
-    """Run a command of ours, which must succeed."""
-    code = "import sys; from likewise.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_killed_server_loses_no_answer_and_the_page_goes_on(

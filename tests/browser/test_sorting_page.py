@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from itertools import combinations
 
 import pytest
@@ -17,6 +14,7 @@ from label_servers import ServerProcess, in_thread
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from forked import likewise
 from likewise.label import read_judgements
 
 pytestmark = pytest.mark.browser
@@ -147,16 +145,6 @@ def test_by_mouse_with_undo_and_a_reload_then_fit(server, open_page, tmp_path):
     options = ("--classes", "3", "--image-size", "16", "--out", tmp_path / "run", "--json")
     fitted = json.loads(likewise("fit", server.items, server.database, *options))
     assert fitted["judgements"] == 595
-
-
-def likewise(*arguments):
-    """Run a command of ours, which must succeed; its output."""
-    code = "import sys; from likewise.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_by_touch_several_at_once(server, open_page):

@@ -7,11 +7,8 @@ import csv
 import http.client
 import io
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,7 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 import pytest
 
-from likewise.cli import run
+from forked import Forked
+from likewise.cli import main, run
 
 TOKEN = "a token of our own"
 PEOPLE, QUESTIONS, GOLD = 6, 40, 10
@@ -108,15 +106,7 @@ def host(study):
     options = ("--out", "round.db", "--port", 0, "--no-browser", "--token", TOKEN)
     options += ("--per-person", QUESTIONS, "--pairs", "ask.csv", "--gold", "gold.csv")
     options += ("--gold-every", 8, "--finish", "https://platform.example/end?cc={code}")
-    code = "import sys; from likewise.cli import main; sys.exit(main())"
-    server = subprocess.Popen(
-        [sys.executable, "-c", code, "label", "shown.csv", *map(str, options)],
-        cwd=study,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert server.stderr is not None
+    server = Forked(main, ["label", "shown.csv", *map(str, options)], folder=study)
     link = urlsplit(server.stderr.readline().split()[-1])
     assert parse_qs(link.query) == {"token": [TOKEN]}
     yield link.netloc

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from forked import Forked, print_line
 from label_people import Visitor
 from likewise.errors import InputError
 from likewise.io.lock import exclusive
@@ -68,12 +69,14 @@ def test_a_copy_is_not_far_behind_however_busy_it_is(tmp_path: Path) -> None:
     store.close()
 
 
+def record_and_die(path: Path) -> None:
+    Store(path).record("Ada", "a", "b", 1).result()
+    time.sleep(1.5)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def test_a_killed_server_leaves_a_file_that_can_be_copied(tmp_path: Path) -> None:
-    code = (
-        "import sys, time, os; from likewise.label.store import Store; s = Store(sys.argv[1]); "
-        "s.record('Ada', 'a', 'b', 1).result(); time.sleep(1.5); os.kill(os.getpid(), 9)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "j.db")], check=False)
+    Forked(record_and_die, tmp_path / "j.db").communicate()
     assert copied(tmp_path / "j.db", tmp_path / "copy") == [1]
 
 
@@ -130,14 +133,8 @@ def test_what_was_committed_to_a_file_that_went_away_meanwhile_is_not_acknowledg
 
 def test_two_servers_on_one_database_are_refused(items: Path, tmp_path: Path) -> None:
     database = tmp_path / "j.db"
-    code = (
-        "import sys; from likewise.label import serve; serve(sys.argv[1], sys.argv[2], port=0, "
-        "open_browser=False, announce=lambda url: print(url, flush=True))"
-    )
-    command = [sys.executable, "-c", code, str(items), str(database)]
-    first = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    first = Forked(partial(serve, announce=print_line), items, database, "127.0.0.1", 0, False)
     try:
-        assert first.stdout is not None
         assert first.stdout.readline().startswith("http")
         with pytest.raises(InputError, match="in use by another labelling server; judge there"):
             serve(items, database, port=0, open_browser=False)

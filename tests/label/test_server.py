@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 import uvicorn
 from PIL import Image
 
+from forked import Forked, print_line
 from label_people import HEADERS
 from likewise import cli
 from likewise.errors import InputError
@@ -260,40 +261,45 @@ def test_nothing_tells_what_the_server_is_made_of(port):
     assert "x-powered-by" not in headers
 
 
-def run_benchmark(tmp_path, *options):
+FAULTS = ("lost", "changed", "stored_but_never_acknowledged", "stored_twice", "asked_twice")
+
+
+@pytest.mark.parametrize("how", [{"classes": 3}, {"kills": 2}], ids=["fitting", "killed"])
+def test_a_crowd_loses_nothing_even_when_the_server_is_killed(tmp_path, monkeypatch, how):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    label_load = pytest.importorskip("label_load")
+
+    class ForkedServer(label_load.Server):
+        def start(self):
+            classes, sort = self.options
+            options = {"port": self.port, "open_browser": False, "show_names": True}
+            options |= {"classes": classes or None, "sort": sort or None, "announce": print_line}
+            self.process = Forked(partial(serve, self.items, self.database, **options))
+            self.port = int(self.process.stdout.readline().rsplit(":", 1)[1].strip("/\n"))
+
+    monkeypatch.setattr(label_load, "Server", ForkedServer)
+    label_load.make_pictures(tmp_path / "items", 30)
+    figures = label_load.measure(tmp_path, 6, 15, 30, **how)
+    assert figures["acknowledged"] == 90
+    assert {fault: figures[fault] for fault in FAULTS} == dict.fromkeys(FAULTS, 0)
+    assert (figures["retries"] > 0) == ("kills" in how)  # the kills were felt
+
+
+@pytest.mark.slow
+def test_the_figures_of_a_crowd_are_written(tmp_path):
     out = tmp_path / "figures.json"
-    command = [sys.executable, ROOT / "benchmarks" / "label_load.py", "--out", out, *options]
+    command = [sys.executable, ROOT / "benchmarks" / "label_load.py", "--out", out, "--people", 6]
+    command += ["--answers", 25, "--items", 30, "--kills", 2]
     subprocess.run([str(part) for part in command], check=True, stdout=subprocess.DEVNULL)
-    return json.loads(out.read_text())
-
-
-def test_a_crowd_loses_nothing_even_when_the_server_is_killed(tmp_path):
-    options = ("--people", "6", "--answers", "25", "--items", "30", "--kills", "2")
-    figures = run_benchmark(tmp_path, *options)
+    figures = json.loads(out.read_text())
     for run in ("steady", "fitting", "killed"):
         assert figures[run]["acknowledged"] == 150
-        for fault in (
-            "lost",
-            "changed",
-            "stored_but_never_acknowledged",
-            "stored_twice",
-            "asked_twice",
-        ):
-            assert figures[run][fault] == 0, (run, fault)
-    assert figures["killed"]["retries"] > 0  # the kills were felt
-
-
-START = """
-import sys
-from likewise.label import serve
-serve(sys.argv[1], sys.argv[2], sys.argv[3], 0, False, announce=lambda url: print(url, flush=True))
-"""
+        assert all(figures[run][fault] == 0 for fault in FAULTS)
 
 
 @contextlib.contextmanager
 def process(items, database, host):
-    command = [sys.executable, "-c", START, str(items), str(database), host]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server = Forked(partial(serve, announce=print_line), items, database, host, 0, False)
     try:
         yield server, server.stdout.readline().strip()
     finally:
@@ -328,9 +334,7 @@ def test_other_machines_need_a_token_made_at_the_start(items, tmp_path):
 
 def test_the_command_says_where_and_ends_with_status_0(items, tmp_path):
     options = ["label", str(items), "--out", str(tmp_path / "j.db"), "--port", "0", "--no-browser"]
-    code = "from likewise.cli import main; main()"
-    command = [sys.executable, "-c", code, *options]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    server = Forked(cli.main, options)
     try:
         said = server.stderr.readline()
         port = int(said.split("http://127.0.0.1:")[1].strip().strip("/"))
@@ -342,7 +346,8 @@ def test_the_command_says_where_and_ends_with_status_0(items, tmp_path):
     assert server.returncode == 0
     assert out == ""
     assert "Traceback" not in errors
-    mistake = subprocess.run([*command[:3], "label", "nowhere"], capture_output=True, text=True)
+    program = [sys.executable, "-m", "likewise"]  # once as a shell starts it
+    mistake = subprocess.run([*program, "label", "nowhere"], capture_output=True, text=True)
     assert mistake.returncode == 2
     assert len(mistake.stderr.strip().splitlines()) == 1
 
@@ -352,13 +357,22 @@ def test_a_token_of_ones_own_outlives_a_restart_and_traffic_is_said_to_be_clear(
     items, tmp_path, by_option
 ):
     token = "a-token-of-our-own-0123"
-    program = [sys.executable, "-c", "from likewise.cli import main; main()", "label", str(items)]
-    options = ["--out", str(tmp_path / "j.db"), "--port", "0", "--no-browser", "--host", "0.0.0.0"]
-    command = [*program, *options, *(["--token", token] if by_option else [])]
-    environment = {**os.environ, **({} if by_option else {"LIKEWISE_TOKEN": token})}
+    options = [
+        "label",
+        str(items),
+        "--out",
+        str(tmp_path / "j.db"),
+        "--port",
+        "0",
+        "--no-browser",
+        "--host",
+        "0.0.0.0",
+    ]
+    options += ["--token", token] if by_option else []
+    environment = {} if by_option else {"LIKEWISE_TOKEN": token}
     cookie = None
     for _ in range(2):
-        server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        server = Forked(cli.main, options, environment=environment)
         try:
             warning, said = server.stderr.readline(), server.stderr.readline()
             assert "in the clear (http)" in warning

@@ -21,6 +21,7 @@ import torch
 
 from likewise import SimilarityClassifier, load
 from likewise.errors import InputError, LikewiseError
+from likewise.experiments import grid
 from likewise.io.atomic import new_folder, replacing, write_json, write_text
 from likewise.methods.pairwise import mns_program
 from likewise.methods.problem import Problem
@@ -171,8 +172,15 @@ def kills(fits: int, tables: int, out: Path) -> dict[str, int]:
     return found
 
 
-def test_two_killed_fits_go_on_to_the_same_model(tmp_path: Path) -> None:
-    found = kills(2, 0, tmp_path / "kills.json")
+def test_two_killed_fits_go_on_to_the_same_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = benchmark()
+    monkeypatch.setattr(grid, "CHECKPOINT_SECONDS", grid.CHECKPOINT_SECONDS)  # it sets another
+    short = {"mns": "--method mns --epochs 4", "joint": "--method joint --noise class --epochs 6"}
+    monkeypatch.setattr(module, "FITS", {name: text.split() for name, text in short.items()})
+    options = ["--fits", "2", "--tables", "0", "--others", "0", "--servers", "0"]
+    found = module.main([*options, "--out", str(tmp_path / "kills.json")])
     assert (found["resumed"], found["equal"], found["torn_files"]) == (2, 2, 0)
 
 

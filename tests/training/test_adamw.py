@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import Tensor
@@ -53,14 +50,3 @@ def test_gradients_are_forgotten() -> None:
     assert tensors[0].grad is not None
     optimizer.zero_grad()
     assert all(t.grad is None for t in tensors)
-
-
-def test_a_fit_does_not_load_the_compiler() -> None:
-    script = (
-        "import sys, numpy as np, likewise as lw\n"
-        "y = np.arange(40) % 2\n"
-        "clf = lw.SimilarityClassifier(2, recipe={'epochs': 1}, verbose=False)\n"
-        "clf.fit(np.eye(2)[y], lw.Pairs.from_labels(y))\n"
-        "assert 'torch._dynamo' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

@@ -88,15 +88,22 @@ def parameters_after(run: TrainingRun, steps: int = 20) -> torch.Tensor:
     return torch.cat([p.detach().reshape(-1) for p in run.model.parameters()])
 
 
-def train_as_rank(rank: int, port: int, kind: str, folder: str) -> None:
+def work_as_rank(rank: int, port: int, folder: str) -> None:
+    """All that ranks do in these tests, one after the other: to start them is what takes time."""
     torch.set_num_threads(1)
     environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank)}
     os.environ |= environment | {"WORLD_SIZE": "2"}
-    with process_group_of_torchrun() as process_group:
-        run = make_run(kind, process_group)
-        assert process_group is not None
-        assert len(run.batches.source) == ((82, 81)[rank] if run.objective.rows_are_items else 163)
-        torch.save(parameters_after(run), Path(folder) / f"{rank}.pt")
+    with process_group_of_torchrun() as group:
+        assert group is not None
+        for kind in KINDS:
+            run = make_run(kind, group)
+            own = (82, 81)[rank] if run.objective.rows_are_items else 163
+            assert len(run.batches.source) == own
+            torch.save(parameters_after(run), Path(folder) / f"{kind}{rank}.pt")
+        rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+        found = group.gather_rows(rows[: 1 + rank] if rank else rows)
+        single = group.gather_rows(np.array([10 + rank], np.int64))
+        np.savez(Path(folder) / f"gathered{rank}.npz", found=found, single=single)
 
 
 def free_port() -> int:
@@ -105,10 +112,17 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
+@pytest.fixture(scope="module")
+def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What two ranks have left in a folder."""
+    folder = tmp_path_factory.mktemp("ranks")
+    multiprocessing.spawn(work_as_rank, (free_port(), str(folder)), nprocs=2)
+    return folder
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_ranks_train_as_one_process(kind: str, tmp_path: Path) -> None:
-    multiprocessing.spawn(train_as_rank, (free_port(), kind, str(tmp_path)), nprocs=2)
-    first, second = (torch.load(tmp_path / f"{rank}.pt") for rank in range(2))
+def test_two_ranks_train_as_one_process(kind: str, of_two_ranks: Path) -> None:
+    first, second = (torch.load(of_two_ranks / f"{kind}{rank}.pt") for rank in range(2))
     alone = parameters_after(make_run(kind, shards=2))
     start = torch.cat([p.detach().reshape(-1) for p in make_run(kind).model.parameters()])
     assert (alone - start).abs().max() > 1e-3  # something was learned
@@ -116,21 +130,9 @@ def test_two_ranks_train_as_one_process(kind: str, tmp_path: Path) -> None:
     torch.testing.assert_close(first, alone, atol=1e-5, rtol=0)
 
 
-def gather_as_rank(rank: int, port: int, folder: str) -> None:
-    environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank)}
-    os.environ |= environment | {"WORLD_SIZE": "2"}
-    with process_group_of_torchrun() as group:
-        assert group is not None
-        rows = np.arange(6, dtype=np.float32).reshape(3, 2)
-        found = group.gather_rows(rows[: 1 + rank] if rank else rows)
-        single = group.gather_rows(np.array([10 + rank], np.int64))
-        np.savez(Path(folder) / f"{rank}.npz", found=found, single=single)
-
-
-def test_rows_of_all_ranks_are_gathered_in_order(tmp_path: Path) -> None:
-    multiprocessing.spawn(gather_as_rank, (free_port(), str(tmp_path)), nprocs=2)
+def test_rows_of_all_ranks_are_gathered_in_order(of_two_ranks: Path) -> None:
     for rank in range(2):
-        told = np.load(tmp_path / f"{rank}.npz")
+        told = np.load(of_two_ranks / f"gathered{rank}.npz")
         assert told["found"].tolist() == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]]
         assert told["single"].tolist() == [10, 11]
 

@@ -120,6 +120,7 @@ def digest() -> str:
     return hashlib.sha256(flat(run.select()).numpy().tobytes()).hexdigest()
 
 
+@pytest.mark.slow  # tests/runs/test_two_processes.py does so through the command line
 def test_same_seed_same_model_in_another_process():
     script = (
         f"import sys; sys.path[:0] = {[str(TESTS), str(TESTS / 'training')]}\n"
