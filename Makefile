@@ -8,9 +8,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Small matrix products are faster on one core than on two, and tests run beside each other; the
 # many processes that tests start are quicker where compiled modules are kept.
 ALONE := env OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+WORKERS ?= 2
 # Tests of one file stay together, and with them what they share, until one worker has no more.
 PYTEST := $(ALONE) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
-WORKERS ?= 2
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help

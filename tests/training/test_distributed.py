@@ -171,7 +171,7 @@ def test_a_killed_rank_ends_the_training_and_it_resumes(tmp_path: Path) -> None:
     np.save(tmp_path / "items.npy", items.astype(np.float32))
     Pairs.from_labels(classes).explicit().write(tmp_path / "pairs.csv")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    arguments = ("--epochs", "2000")
+    arguments = ("--epochs", "300")
     running = subprocess.Popen(
         command(tmp_path, free_port(), *arguments), env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -188,7 +188,7 @@ def test_a_killed_rank_ends_the_training_and_it_resumes(tmp_path: Path) -> None:
     assert "--resume" in told
     assert not (tmp_path / "run").exists()
     resumed = subprocess.run(
-        command(tmp_path, free_port(), "--epochs", "2000", "--resume"), env=environment,
+        command(tmp_path, free_port(), *arguments, "--resume"), env=environment,
         text=True, capture_output=True, timeout=400, check=False,
     )  # fmt: skip
     assert resumed.returncode == 0, resumed.stderr
