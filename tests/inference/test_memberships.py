@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from likewise.inference.partition import continue_partition
+from likewise.errors import InputError
+from likewise.inference.partition import continue_partition, growing
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.continued import dense_core, settled
 from likewise.inference.partition.growing import concentration
@@ -156,3 +157,10 @@ def test_features_that_say_nothing_change_nothing() -> None:
         for items in (None, noise)
     )
     np.testing.assert_array_equal(alone.labels, looked.labels)
+
+
+def test_more_than_memory_holds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, i, j, said = world(3, 8, 0.1)
+    monkeypatch.setattr(growing, "MAX_FLOATS", 2 * len(i) * 4 - 1)
+    with pytest.raises(InputError, match="3 groups and 276 judged pairs are too many"):
+        continue_partition(i, j, said, truth, np.full(24, 0.9))

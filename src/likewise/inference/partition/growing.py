@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.errors import InputError
 from likewise.inference.partition.answers import (
     Answers,
     Rates,
@@ -31,6 +32,7 @@ MAX_OPENED = 5  # groups a fit; what is still new after that waits for the next
 LEAST_WEIGHT = 0.5  # items: a group that holds less is none
 OVERLAP = 0.05  # of the smaller of two groups: beliefs that waver between them
 MAX_PROPOSALS = 3
+MAX_FLOATS = 60_000_000  # messages: two for each judged pair, a number for each group
 MARGIN = 3.0  # nats: groups change where that is twenty times as likely, not by rounding
 
 
@@ -78,6 +80,11 @@ class Grower:
     def begin(self, labels: IntArray, probability: FloatArray) -> FloatArray:
         """(N, K + 1) beliefs from groups (N,), -1 for none, and how sure each is (N,)."""
         n_known = int(labels.max(initial=-1)) + 1
+        if 2 * self.answers.n_pairs * (n_known + 1) > MAX_FLOATS:
+            raise InputError(
+                f"{n_known:,} groups and {self.answers.n_pairs:,} judged pairs are too many to go "
+                "on from; group anew, without start, and ask about pairs that something suggests."
+            )
         placed = np.flatnonzero(labels >= 0)
         sizes = np.append(np.bincount(labels[placed], minlength=n_known), 1.0)
         belief = np.tile(sizes / sizes.sum(), (len(labels), 1))
