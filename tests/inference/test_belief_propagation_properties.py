@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -307,10 +308,16 @@ def test_statistics_and_equality_by_loop(method, weighted, channel):
 @every_channel
 def test_held_out_likelihood_by_loop(weighted, channel):
     graph, belief = loopy_graph(weighted), log_prior(seed=3).exp()
-    expected = [
-        math.log(belief[i].numpy() @ np.exp(edge_table(graph, channel, m)) @ belief[j].numpy())
-        for m, (i, j) in enumerate(ends(graph))
-    ]
+    plain = replace(graph, weight=None)
+    turned = replace(plain, same=~graph.same)
+    expected = []
+    for m, (i, j) in enumerate(ends(graph)):
+        said, other = (
+            belief[i].numpy() @ np.exp(edge_table(one, channel, m)) @ belief[j].numpy()
+            for one in (plain, turned)
+        )
+        weight = 1.0 if graph.weight is None else float(graph.weight[m])
+        expected.append(weight * math.log(said / (said + other)))
     found = answer_log_likelihood(belief, graph, channel)
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-9)
 

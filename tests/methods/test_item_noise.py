@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from likewise.inference import neighbours
 from likewise.methods import item_noise
 from likewise.methods.item_noise import depends_on_items, with_marginal
 from likewise.methods.joint import evidence_program
@@ -101,8 +102,8 @@ def test_the_marginal_matrix_counts_all_items() -> None:
 def test_both_matrices_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, z = misleading()
     monkeypatch.setattr(item_noise, "UNEXPLAINED", -1.0)
-    monkeypatch.setattr(item_noise, "FEWER", 9.0)
-    monkeypatch.setattr(item_noise, "AGREES", 0.0)
+    monkeypatch.setattr(neighbours, "FEWER", 9.0)
+    monkeypatch.setattr(neighbours, "AGREES", 0.0)
     problem = Problem(X, Pairs.from_labels(z), 3, recipe=QUICK.with_(teachers=2, epochs=5))
     fitted = run_program(evidence_program(problem, evidence_of(z)))
     predicted = logits_of(fitted.model, X, torch.device("cpu")).argmax(dim=1).numpy()

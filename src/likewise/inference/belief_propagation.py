@@ -107,18 +107,28 @@ def equal_probability(posterior: Posterior, graph: Graph, channel: Channel) -> T
 
 
 def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Tensor:
-    """(M,) log P(answer) of judgements *not* used to form ``belief`` (N, C): held-out scoring."""
-    table = channel.log_table().to(belief)
+    """(M,) log P(answer) of judgements *not* used to form ``belief`` (N, C): held-out scoring.
+
+    A channel that is unsure of a person's type tells less than a probability of either answer, so
+    that the two are normalised: else whoever is known worse would seem to foretell worse.
+    """
+    table = channel.log_table().to(belief).exp()
     parts = []
     for part in graph.chunks():
+        annotator = None if graph.annotator is None else graph.annotator[part]
         left, right = belief[graph.left[part]], belief[graph.right[part]]
-        rows = graph.edge_log_table(channel, part, table).exp()
-        if channel.two_rate:
-            equal = (left * right).sum(1)
-            likelihood = rows[:, 1] + (rows[:, 0] - rows[:, 1]) * equal
-        else:
-            likelihood = torch.einsum("ma,mab,mb->m", left, rows, right)
-        parts.append(torch.log(likelihood.clamp_min(TINY)))
+
+        def likelihood(
+            same: Tensor, who: Tensor | None = annotator, left: Tensor = left, right: Tensor = right
+        ) -> Tensor:
+            rows = table.index_select(0, channel.groups(same, who))
+            if channel.two_rate:
+                return rows[:, 1] + (rows[:, 0] - rows[:, 1]) * (left * right).sum(1)
+            return torch.einsum("ma,mab,mb->m", left, rows, right)
+
+        said, other = likelihood(graph.same[part]), likelihood(~graph.same[part])
+        told = torch.log((said / (said + other).clamp_min(TINY)).clamp_min(TINY))
+        parts.append(told if graph.weight is None else told * graph.weight[part])
     return torch.cat(parts) if parts else torch.zeros(0)
 
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from likewise.inference.belief_propagation import answer_log_likelihood, edge_statistics, infer
 from likewise.inference.graph import Graph
+from likewise.inference.ranking import held_out
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 
-HELD_OUT = 0.15
 MAX_CONFUSION_FLOATS = 200_000_000
 JUDGED_A_CELL = 20
 ENOUGH_TESTS = 5  # redundant judgements below which "nothing contradicts" means nothing
@@ -73,7 +73,7 @@ def compare_channels(
     rounds: int = 4,
 ) -> Comparison:
     """Fit each channel to most of the judgements, f (N, C) held fixed, and score the rest."""
-    held = torch.rand(len(graph), generator=generator).to(graph.device) < HELD_OUT
+    held = held_out(graph, generator)
     train, test = graph.select(~held), graph.select(held)
     fitted: dict[str, Channel] = {}
     scores: dict[str, Tensor] = {}

@@ -89,7 +89,7 @@ def run_em(
         state = _round(
             graph, head, channel, targets, transition, folds, options, generator, posterior
         )
-        records.append(_record(state, len(records) + 1, time.perf_counter() - began))
+        records.append(record(state, len(records) + 1, time.perf_counter() - began))
         gain = float("inf") if best is None else state.evidence - best.evidence
         if best is None or gain > 0:
             best = state
@@ -165,8 +165,9 @@ def _e_step(
     return posterior, channel.update(edge_statistics(posterior, graph, channel))
 
 
-def _record(state: State, number: int, seconds: float) -> dict[str, Any]:
-    record: dict[str, Any] = {
+def record(state: State, number: int, seconds: float) -> dict[str, Any]:
+    """A round as a row of the history."""
+    row: dict[str, Any] = {
         "round": number,
         "evidence": state.evidence,
         "score": float(judged_score(state.log_g, state.transition, state.targets.judged).mean()),
@@ -174,5 +175,5 @@ def _record(state: State, number: int, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
     }
     if isinstance(state.channel, RateChannel):
-        record |= {"same_given_same": state.channel.a, "same_given_different": state.channel.b}
-    return record
+        row |= {"same_given_same": state.channel.a, "same_given_different": state.channel.b}
+    return row

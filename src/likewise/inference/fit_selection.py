@@ -13,19 +13,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from likewise.inference.belief_propagation import answer_log_likelihood
-from likewise.inference.cross_fitting import Head, Targets, judged_score
+from likewise.inference.as_found import as_found
+from likewise.inference.belief_propagation import answer_log_likelihood, edge_statistics
+from likewise.inference.cross_fitting import Head, judged_score
 from likewise.inference.em import Options, State, first_targets, fold_of_items
 from likewise.inference.ensemble import TINY
 from likewise.inference.graph import Graph
 from likewise.inference.known import in_known_order
+from likewise.inference.neighbours import nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
+from likewise.inference.posterior import guess
 from likewise.inference.problem import JointProblem, nearly_identity
-from likewise.inference.ranking import HELD_OUT, jackknife_error
+from likewise.inference.ranking import HELD_OUT, held_out, jackknife_error
+from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead
 from likewise.inference.sort_graph import SortGraph, pairwise_channel, sorted_starts
-from likewise.inference.start_selection import Start, cluster_items, em_from, select_starts
+from likewise.inference.start_selection import (
+    Start,
+    cluster_items,
+    em_from,
+    from_clusters,
+    promising_starts,
+    select_starts,
+)
 from likewise.io.progress import stage
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import likelihood_transition
@@ -45,35 +56,8 @@ class Trial:
     state: State
     head: Head
     scores: Tensor
-
-
-@dataclass(frozen=True)
-class FlatHead:
-    """Features without a say: every class as likely for every item, until the very end."""
-
-    classifier: Head
-
-    @property
-    def temperatures(self) -> tuple[float, ...]:
-        return (1.0,)
-
-    def crossfit(
-        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
-    ) -> Tensor:
-        return torch.log_softmax(torch.zeros_like(targets.classes), dim=1)
-
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        return self.classifier.finish(targets, temperature, generator)
-
-
-@dataclass(frozen=True)
-class PriorHead(FlatHead):
-    """Features that help to find what people see, and know too little to say that people err."""
-
-    def crossfit(
-        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
-    ) -> Tensor:
-        return self.classifier.crossfit(targets, transition, folds, generator)
+    number: int = 0
+    """Of the start."""
 
 
 def fit_selected(
@@ -81,13 +65,16 @@ def fit_selected(
 ) -> tuple[State, Head]:
     """EM on all judgements, from the start and with the head that foretell unseen ones best."""
     graph = problem.graph
-    held = (torch.rand(len(graph), generator=problem.generator) < HELD_OUT).to(graph.device)
+    held = held_out(graph, problem.generator)
     pairs = problem.pairs.explicit().select((~held).cpu().numpy())
     seen = replace(problem, graph=graph.select(~held), pairs=pairs)
     unseen = graph.select(held)
     starts = select_starts(seen, channel, confusions)
     chosen = select_trial(seen, unseen, starts)
-    start = chosen.state.targets.perceived, chosen.state.channel
+    if isinstance(chosen.head, AsFoundHead):
+        start = promising_starts(problem)[chosen.number](problem, channel)
+    else:
+        start = chosen.state.targets.perceived, chosen.state.channel
     return fit_with(problem, chosen.head, start), chosen.head
 
 
@@ -112,26 +99,74 @@ def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None
 
 
 def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
-    """The fit to go on with, of all starts with the stiffest head and all heads from the best."""
+    """The fit to go on with: with features, with less of their say, or without."""
+    best, start = _with_features(seen, unseen, starts)
+    without = _without_features(seen, unseen, starts)
+    ahead = _ahead(best, without, unseen, seen.generator)
+    if ahead >= -CLEARLY and not _says_something(without, seen, unseen, starts[0][1]):
+        return best
+    tells = _tells(seen, best.head, without.state)
+    if ahead < -CLEARLY or (ahead <= 1 and not tells):
+        return without
+    if tells:
+        return best
+    return _tried(seen, unseen, PriorHead(best.head), start)
+
+
+def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Start]:
+    """All starts with the stiffest head, and all heads from the best of these."""
     stiff, *flexible = seen.heads()
     trials = [_tried(seen, unseen, stiff, start) for start in starts]
-    alone = [_tried(seen, unseen, FlatHead(stiff), start) for start in starts]
     best = _most_telling(trials, unseen, seen.generator)
     start = starts[trials.index(best)]
+    assert seen.features is not None
+    near = nearest_neighbours(seen.features.points.cpu().numpy())
     for head in flexible:
         other = _tried(seen, unseen, head, start)
-        if _ahead(other, best, unseen, seen.generator) > 1:
+        # What foretells people better may have learned their mistakes.
+        one, two = best.state.targets, other.state.targets
+        mistakes = near.prefers(one.classes, two.classes, two.perceived)
+        if _ahead(other, best, unseen, seen.generator) > 1 and not mistakes:
             best = other
-    without = _most_telling(alone, unseen, seen.generator)
-    ahead = _ahead(best, without, unseen, seen.generator)
-    tells = _tells(seen, best.head, without.state)
-    if ahead < -1 or (ahead <= 1 and not tells):
-        return without
-    return best if tells else _tried(seen, unseen, PriorHead(best.head), start)
+    return best, start
+
+
+def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
+    """EM from all starts by judgements alone, or a start as it was found."""
+    stiff = seen.heads()[0]
+    best = _most_telling(
+        [_tried(seen, unseen, FlatHead(stiff), start) for start in starts], unseen, seen.generator
+    )
+    if isinstance(seen.graph, SortGraph):
+        return best
+    found = [
+        replace(_tried(seen, unseen, AsFoundHead(stiff), starts[number]), number=number)
+        for number, start in enumerate(promising_starts(seen))
+        if start is not from_clusters
+    ]
+    if not found:
+        return best
+    likeliest = max(found, key=lambda trial: trial.state.evidence)
+    ahead = _ahead(likeliest, best, unseen, seen.generator)
+    groups = as_found(seen, (best.state.targets.perceived, best.state.channel))
+    likelier = likeliest.state.evidence > groups.evidence
+    return likeliest if ahead > CLEARLY or (ahead > -1 and likelier) else best
+
+
+def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Channel) -> bool:
+    """Whether it foretells unseen judgements clearly better than people's rates of "same" do."""
+    if isinstance(seen.graph, SortGraph):
+        return True
+    flat = torch.full_like(trial.state.targets.perceived, 1 / seen.n_classes)
+    channel = channel.update(edge_statistics(guess(flat), seen.graph, channel))
+    nothing = answer_log_likelihood(flat, unseen, channel).double()
+    return _ahead(trial, replace(trial, scores=nothing), unseen, seen.generator) > CLEARLY
 
 
 def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
     """EM on all judgements with one head; T is the identity where features cannot tell it."""
+    if isinstance(head, AsFoundHead):
+        return as_found(problem, start)
     rounds = max(problem.options.rounds, ROUNDS)
     iterations = problem.options.iterations
     if problem.n_classes > MANY_CLASSES:  # messages cost as many: go on from the last round's

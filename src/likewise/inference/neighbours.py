@@ -23,6 +23,8 @@ COMPONENTS = 50  # principal components kept: beyond them are mostly noise, and 
 NEIGHBOURS = 12
 BLOCK_FLOATS = 30_000_000  # squared distances held at once
 SAMPLE = 20_000  # items from which principal axes are learned
+FEWER = 0.75  # neighbours told apart, as a share of the other's
+AGREES = 0.7  # with what people said, as a share of the other's
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,20 @@ class Neighbours:
     def told_apart(self, labels: NDArray[np.integer]) -> float:
         """The share of neighbours that are of another class, by the classes (N,) of all items."""
         return float((labels[:, None] != labels[self.index]).mean())
+
+    def prefers(self, one: Tensor, other: Tensor, perceived: Tensor) -> bool:
+        """Whether the classes of highest scores ``one`` (N, C) should be believed before ``other``.
+
+        They tell clearly fewer neighbours apart, and agree with what was ``perceived`` (N, C)
+        nearly as often: boundaries between classes lie where items are few (low-density
+        separation, Chapelle & Zien, AISTATS 2005), those of shared mistakes need not.
+        """
+        apart, others = (self.told_apart(scores.argmax(1).cpu().numpy()) for scores in (one, other))
+        agreed, most = (
+            float(perceived.gather(1, scores.argmax(dim=1, keepdim=True)).mean())
+            for scores in (one, other)
+        )
+        return apart < FEWER * others and agreed > AGREES * most
 
     def affinity(self) -> sparse.csr_array:
         """(N, N) symmetric weights in [0, 1]: exp(-d² / (s_i s_j)), s the distance to the last.

@@ -17,6 +17,17 @@ HELD_OUT = 0.15
 GROUPS = 20
 
 
+def held_out(graph: Graph, generator: torch.Generator) -> Tensor:
+    """(M,) bool: the judgements to compare by, all answers about a pair together.
+
+    Of a pair that was judged several times, one answer foretells the others whatever the classes.
+    """
+    lower, upper = torch.minimum(graph.left, graph.right), torch.maximum(graph.left, graph.right)
+    pair = torch.unique(lower.long() * graph.n_items + upper.long(), return_inverse=True)[1].cpu()
+    drawn = torch.rand(int(pair.max()) + 1 if len(pair) else 0, generator=generator) < HELD_OUT
+    return drawn[pair].to(graph.device)
+
+
 def answer_scores(belief: Tensor, seen: Graph, unseen: Graph, iterations: int = 30) -> Tensor:
     """(m,) log P(answer) of unseen judgements by beliefs (N, C), through the two rates of "same"
     that suit the seen ones best."""

@@ -3,7 +3,7 @@
 Where items near another class are taken for it, the perceived classes follow the items all the way:
 a network learns the mistakes, T at the items it is sure of is near the identity, and no likelihood
 of judgements tells that from classes which overlap. What does is the cluster assumption: boundaries
-between classes lie where items are few (low-density separation, Chapelle & Zien, AISTATS 2005). If
+between classes lie where items are few (`likewise.inference.neighbours.Neighbours.prefers`). If
 perceived classes that were spread among neighbours (`likewise.inference.spreading`) tell clearly
 fewer neighbours apart than the network does, and agree with what people said nearly as often, they
 are believed, and the rest is noise.
@@ -30,8 +30,6 @@ from likewise.training.run import TrainingRun
 
 # By how much T must keep more than agrees over all items, to ask whether noise depends on them.
 UNEXPLAINED = 0.12
-FEWER = 0.75  # neighbours told apart, as a share of the network's
-AGREES = 0.7  # with what people said, as a share of the network's
 MOST_ITEMS = 100_000
 
 
@@ -48,12 +46,7 @@ def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Ten
     flat = np.asarray(problem.items, np.float32).reshape(n_items, -1)
     near = nearest_neighbours(principal_components(flat, seed=problem.seed))
     beliefs = spread(near, evidence)
-    apart, networks = (
-        near.told_apart(scores.argmax(dim=1).numpy()) for scores in (beliefs, found.log_g)
-    )
-    agreed, most = (_agreement(scores, evidence) for scores in (beliefs, found.log_g))
-    believed = apart < FEWER * networks and agreed > AGREES * most
-    return beliefs if believed else None
+    return beliefs if near.prefers(beliefs, found.log_g, evidence) else None
 
 
 def _leaves_unexplained(found: CrossFit, evidence: Tensor) -> bool:
@@ -81,11 +74,6 @@ def _perceived(found: CrossFit, evidence: Tensor) -> Tensor:
     """(N, C) posterior of the perceived class: soft evidence, as of slips, is no disagreement."""
     rows = (found.log_g.exp() @ found.transition.to(found.log_g)) * evidence
     return rows / rows.sum(dim=1, keepdim=True).clamp_min(TINY)
-
-
-def _agreement(scores: Tensor, evidence: Tensor) -> float:
-    """How often the class of the highest score (N, C) is the one perceived."""
-    return float(evidence.gather(1, scores.argmax(dim=1, keepdim=True)).mean())
 
 
 def learn_from_neighbours(

@@ -30,7 +30,7 @@ from likewise.inference.lifted_start import (
 )
 from likewise.inference.neighbours import NEIGHBOURS
 from likewise.inference.problem import JointProblem, make_problem
-from likewise.inference.ranking import HELD_OUT, answer_scores, jackknife_error
+from likewise.inference.ranking import answer_scores, held_out, jackknife_error
 from likewise.methods.problem import Problem
 from likewise.noise.channels import Channel, ExactChannel, RateChannel
 
@@ -85,7 +85,7 @@ def _compared(
     joint: JointProblem, forest: Forest, points: NDArray[np.float32], seed: int
 ) -> Lifting | None:
     graph = joint.graph
-    held = torch.rand(len(graph), generator=joint.generator) < HELD_OUT
+    held = held_out(graph, joint.generator)
     if int(held.sum()) < FEWEST_UNSEEN:
         return _lifted(lifted_start(graph, forest, joint.n_classes, seed), "too few to compare by")
     seen, unseen = graph.select(~held), graph.select(held)

@@ -1,0 +1,45 @@
+"""Heads for features that have less than their full say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from likewise.inference.cross_fitting import Head, Targets
+
+
+@dataclass(frozen=True)
+class FlatHead:
+    """Features without a say: every class as likely for every item, until the very end."""
+
+    classifier: Head
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return (1.0,)
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return torch.log_softmax(torch.zeros_like(targets.classes), dim=1)
+
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+        return self.classifier.finish(targets, temperature, generator)
+
+
+@dataclass(frozen=True)
+class PriorHead(FlatHead):
+    """Features that help to find what people see, and know too little to say that people err."""
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return self.classifier.crossfit(targets, transition, folds, generator)
+
+
+@dataclass(frozen=True)
+class AsFoundHead(FlatHead):
+    """A start that stands as it was found, without EM: groups of a correlation clustering, of a
+    spectral one, of k-means."""
