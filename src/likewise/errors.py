@@ -7,8 +7,19 @@ class LikewiseError(Exception):
     """Base of everything that Likewise raises on purpose."""
 
 
+LONGEST_SENTENCE = 600  # characters
+
+
 class InputError(LikewiseError, ValueError):
-    """A mistake in what a person handed in: data, options, files. The command line exits with 2."""
+    """A mistake in what a person handed in: data, options, files. The command line exits with 2.
+
+    A sentence may quote what it is about, which may be a megabyte: its middle is left out then.
+    """
+
+    def __init__(self, sentence: str = "") -> None:
+        half = LONGEST_SENTENCE // 2
+        is_long = len(sentence) > LONGEST_SENTENCE
+        super().__init__(f"{sentence[:half]} ... {sentence[-half:]}" if is_long else sentence)
 
 
 class RowError(InputError):

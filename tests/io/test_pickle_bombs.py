@@ -15,6 +15,7 @@ import pytest
 
 from likewise import SimilarityClassifier, cli
 from likewise.datasets import load
+from likewise.datasets.safe_pickle import load_arrays
 from likewise.errors import InputError
 from likewise.label import read_judgements
 from likewise.pairs import Pairs
@@ -228,3 +229,12 @@ def _picture(path: Path) -> None:
 
     path.parent.mkdir(exist_ok=True)
     Image.new("RGB", (4, 4)).save(path)
+
+
+def test_a_refusal_does_not_repeat_the_file(tmp_path: Path) -> None:
+    """Found by make fuzz: a name in a pickle may be as long as the file."""
+    (tmp_path / "batch").write_bytes(b"c" + b"m" * 100_000 + b"\nname\n.")
+    said = r"batch was refused: .*m \.\.\. m.*Nothing in it was run"
+    with pytest.raises(InputError, match=said) as told:
+        load_arrays(tmp_path / "batch")
+    assert len(str(told.value)) < 700

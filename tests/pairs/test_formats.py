@@ -174,6 +174,19 @@ def test_the_line_is_right_after_a_quoted_line_break(tmp_path: Path) -> None:
         read_pairs(write(tmp_path / "p.csv", text))
 
 
+@pytest.mark.parametrize("weight", ["2\v", "1_0", "٣", "x" * 3000])
+@pytest.mark.parametrize("row", [0, 3, 6])
+def test_what_only_python_takes_for_a_number_is_told(tmp_path: Path, weight: str, row: int) -> None:
+    """Found by make fuzz: float() reads these, Arrow does not."""
+    weights = ["1"] * 7
+    weights[row] = weight
+    rows = [f"{k},{k + 1},1,{given}" for k, given in enumerate(weights)]
+    (tmp_path / "j.csv").write_text("\n".join(["left,right,same,weight", *rows]), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"line {row + 2}: weight is .*not a number") as told:
+        Pairs.read(tmp_path / "j.csv")
+    assert len(str(told.value)) < 700
+
+
 @pytest.mark.parametrize(
     ("weight", "message"),
     [("-1", r"line 3: weight is -1\.0"), ("heavy", "line 3: weight is 'heavy'")],

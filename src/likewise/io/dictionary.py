@@ -140,7 +140,7 @@ class NumberBuilder:
         try:
             return column.cast(pa.float64())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            bad = next(k for k, value in enumerate(column) if not _is_number(value.as_py()))
+            bad = _first_unread(column)
             problem = f"{self._name} is {column[bad].as_py()!r}, which is not a number."
             raise RowError(self._rows + bad, problem) from None
 
@@ -150,12 +150,19 @@ class NumberBuilder:
         return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
 
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
+def _first_unread(column: pa.Array) -> int:
+    """The first row that is no number to Arrow; Python's float() takes some that Arrow does not."""
+    import pyarrow as pa
+
+    first, end = 0, len(column)  # it is at ``first`` or later, and before ``end``
+    while end - first > 1:
+        middle = (first + end) // 2
+        try:
+            column.slice(first, middle - first).cast(pa.float64())
+            first = middle
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            end = middle
+    return first
 
 
 def _narrow(values: Array) -> Array:
