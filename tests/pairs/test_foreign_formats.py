@@ -51,6 +51,12 @@ class TestSplink:
         assert named(pairs)[-1] == ("other-__-0", "fake_1000-__-1", True)
         assert named(pairs)[0] == ("fake_1000-__-0", "fake_1000-__-1", True)
 
+    def test_a_blank_source_or_id_is_named(self, tmp_path: Path) -> None:
+        for row, name in (("0,,1,b,1", "source_dataset"), (",a,1,b,1", "unique_id")):
+            path = write(tmp_path / "labels.csv", f"{self.LABELS}0,other,1,b,1\n{row}\n")
+            with pytest.raises(InputError, match=rf"line 6: {name}.* is blank"):
+                read_pairs(path)
+
     def test_a_score_between_is_a_weighted_answer(self, tmp_path: Path) -> None:
         text = "unique_id_l,unique_id_r,clerical_match_score\na,b,0.9\nb,c,0.5\na,c,0.25\n"
         pairs = read_pairs(write(tmp_path / "labels.csv", text))
@@ -107,6 +113,13 @@ class TestZingg:
         pq.write_table(self.table(**changes), tmp_path / "marked.parquet")
         with pytest.raises(InputError, match=message):
             read_pairs(tmp_path / "marked.parquet")
+
+    def test_who_marked_them(self, tmp_path: Path) -> None:
+        people = ["ann", "ann", "bob", "cy", "bob", "cy"]
+        pq.write_table(self.table(annotator=people), tmp_path / "marked.parquet")
+        pairs = read_pairs(tmp_path / "marked.parquet")
+        assert pairs.annotator_names is not None
+        assert pairs.annotator_names[pairs.annotator].tolist() == ["ann", "bob"]
 
     @pytest.mark.parametrize("missing", ["z_cluster", "z_isMatch"])
     def test_a_missing_field_is_named(self, tmp_path: Path, missing: str) -> None:

@@ -168,10 +168,30 @@ def test_a_bad_row_is_told_with_its_line(tmp_path: Path, row: str, message: str)
         read_pairs(path, n_items=4)
 
 
-def test_the_line_is_right_after_a_quoted_line_break(tmp_path: Path) -> None:
-    text = 'note,left,right,same\n"two\nlines",0,1,1\nx,1,2,eh\n'
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_line_is_right_after_a_quoted_line_break(tmp_path: Path, delimiter: str) -> None:
+    text = 'left,note,right,same\n0,"two\nlines",1,1\n1,x,2,eh\n'.replace(",", delimiter)
     with pytest.raises(InputError, match=r"line 4: same is 'eh'"):
         read_pairs(write(tmp_path / "p.csv", text))
+
+
+def test_numbers_as_text_are_positions_where_none_has_a_leading_zero(tmp_path: Path) -> None:
+    rows = {"left": ["0", "10"], "right": ["9", "99"], "same": [1, 0]}
+    pq.write_table(pa.table(rows), tmp_path / "p.parquet")
+    pairs = read_pairs(tmp_path / "p.parquet")
+    assert (pairs.left.tolist(), pairs.right.tolist()) == ([0, 10], [9, 99])
+    assert pairs.item_ids is None
+    pq.write_table(pa.table(rows | {"left": ["0", "010"]}), tmp_path / "p.parquet")
+    named = read_pairs(tmp_path / "p.parquet").item_ids
+    assert named is not None
+    assert sorted(named.tolist()) == ["0", "010", "9", "99"]
+
+
+def test_a_column_of_lists_is_named(tmp_path: Path) -> None:
+    rows = {"left": [0, 1], "right": [[1], [2]], "same": [1, 0]}
+    pq.write_table(pa.table(rows), tmp_path / "p.parquet")
+    with pytest.raises(InputError, match=r"p\.parquet holds lists or structures in right, not"):
+        read_pairs(tmp_path / "p.parquet")
 
 
 @pytest.mark.parametrize("weight", ["2\v", "1_0", "٣", "x" * 3000])
