@@ -17,6 +17,7 @@ import json
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the workers start
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read by the workers as they start
     rows: list[Row] = json.loads(options.out.read_text()) if options.out.exists() else []
     done = {(row["features"], row["flips"], row["seed"]) for row in rows}
     cells = [
@@ -121,7 +122,7 @@ def main() -> None:
         for features in options.features
         if (features, flips, seed) not in done
     ]
-    with ProcessPoolExecutor(options.workers) as pool:
+    with ProcessPoolExecutor(options.workers, get_context("spawn")) as pool:
         for job in as_completed([pool.submit(curve, *cell) for cell in cells]):
             row = job.result()
             rows.append(row)

@@ -9,9 +9,8 @@ import pytest
 
 from likewise.errors import InputError
 from likewise.inference.partition import continue_partition, growing
-from likewise.inference.partition.answers import Answers
+from likewise.inference.partition.answers import Answers, two_rates
 from likewise.inference.partition.continued import dense_core, settled
-from likewise.inference.partition.growing import concentration
 from likewise.inference.partition.memberships import Messages, propagate
 
 
@@ -80,7 +79,7 @@ def test_nothing_is_settled_with_one_group() -> None:
 
 
 def test_concentration_expects_as_many_groups_as_there_are() -> None:
-    alpha = concentration(10, 200.0)
+    alpha = growing.concentration(10, 200.0)
     expected = (alpha / (alpha + np.arange(200))).sum()  # Ewens
     assert expected == pytest.approx(10, rel=0.2)
 
@@ -115,16 +114,47 @@ def test_a_group_that_was_not_seen_yet_is_opened() -> None:
     assert agree(found.labels, truth)
 
 
+def grown(truth: np.ndarray, start: np.ndarray, i: np.ndarray, j: np.ndarray, said: np.ndarray):
+    """Before and after groups may change, without a search from scratch."""
+    answers = Answers.build(i, j, said, len(truth), None, None)
+    grower = growing.Grower(answers)
+    begun = grower.settle(
+        grower.begin(start, np.full(len(truth), 0.9)), two_rates(answers, 0.8, 0.2)
+    )
+    return begun, grower.grow(begun)
+
+
 def test_halves_of_one_group_are_merged() -> None:
-    truth, i, j, said = world(3, 10, 0.1)
-    start = np.where((truth == 0) & (np.arange(30) < 15), 3, truth)
-    assert agree(continue_partition(i, j, said, start, np.full(30, 0.9)).labels, truth)
+    truth, i, j, said = world(3, 16, 0.0)
+    first = np.arange(48) < 24
+    # Few answers between the halves: too few for single items to change sides.
+    apart = (truth[i] == 0) & (truth[j] == 0) & (first[i] != first[j])
+    kept = ~apart | ((i + j) % 4 == 0)
+    start = np.where((truth == 0) & first, 3, truth)
+    begun, after = grown(truth, start, i[kept], j[kept], said[kept])
+    assert not agree(begun.labels, truth)
+    assert agree(after.labels, truth)
+    assert after.score > begun.score
+
+
+def test_items_unlike_all_groups_open_theirs() -> None:
+    truth, i, j, said = world(4, 8, 0.1)
+    begun, after = grown(truth, np.where(truth == 3, 2, truth), i, j, said)
+    assert not agree(begun.labels, truth)
+    assert agree(after.labels, truth)
+    assert after.score > begun.score
 
 
 def test_two_groups_taken_for_one_are_split() -> None:
-    truth, i, j, said = world(4, 8, 0.1)
-    start = np.where(truth == 3, 2, truth)
-    assert agree(continue_partition(i, j, said, start, np.full(32, 0.9)).labels, truth)
+    """Few answers to other groups, so that no item is sure to be of one not seen yet."""
+    truth, i, j, said = world(4, 12, 0.0)
+    draw = np.random.default_rng(1).random((2, len(i)))
+    both = (truth[i] >= 2) & (truth[j] >= 2)
+    kept = np.where(both, draw[0] < 0.5, (truth[i] == truth[j]) | (draw[1] < 0.1))
+    begun, after = grown(truth, np.where(truth == 3, 2, truth), i[kept], j[kept], said[kept])
+    assert not agree(begun.labels, truth)
+    assert agree(after.labels, truth)
+    assert after.score > begun.score
 
 
 def test_a_wrong_start_does_not_stay() -> None:

@@ -30,7 +30,6 @@ ROUNDS = 3  # of beliefs and rates in turn, after answers or groups have changed
 LIKELY_NEW = 0.5
 MAX_OPENED = 5  # groups a fit; what is still new after that waits for the next
 LEAST_WEIGHT = 0.5  # items: a group that holds less is none
-OVERLAP = 0.05  # of the smaller of two groups: beliefs that waver between them
 MAX_PROPOSALS = 3
 MAX_FLOATS = 60_000_000  # messages: two for each judged pair, a number for each group
 MARGIN = 3.0  # nats: groups change where that is twenty times as likely, not by rounding
@@ -142,13 +141,22 @@ class Grower:
         return state
 
     def _open(self, state: Grown) -> Grown:
-        """A group for each item that is likelier of none of the known ones."""
+        """A group for each item that is likelier of none of the known ones, and for its likes."""
         for _ in range(MAX_OPENED if self._n_groups is None else 0):
             new = np.where(self.judged, state.belief[:, -1], 0.0)
             item = int(new.argmax())
             if new[item] < LIKELY_NEW:
                 break
-            belief = np.insert(state.belief, -1, 0.0, axis=1)
+            # Others that are new join it as far as they were found to be the same: left behind,
+            # they would hold each other, and it, among what was not seen yet.
+            likeness = np.full(len(new), state.meeting)
+            left, right = self.answers.left, self.answers.right
+            for end, other in ((left, right), (right, left)):
+                likeness[other[end == item]] = state.found.pair_same[end == item]
+            likeness[item] = 1.0
+            joining = state.belief[:, -1] * likeness
+            belief = np.insert(state.belief, -1, joining, axis=1)
+            belief[:, -1] -= joining
             belief[item] = 0.0
             belief[item, -2] = 1.0
             state = self.settle(belief, state.rates)
@@ -163,24 +171,14 @@ class Grower:
         return self.settle(belief / belief.sum(1, keepdims=True), state.rates)
 
     def _merged(self, state: Grown) -> Iterator[FloatArray]:
-        """Beliefs with two groups made one: those between which items waver most.
-
-        Only where the answers between the two say "same" on the whole.
-        """
+        """Beliefs with two groups made one: those that the answers between them draw together."""
         belief = state.belief[:, :-1]
-        n_known = belief.shape[1]
-        if n_known < 2:
-            return
-        size = belief[self.judged].sum(0)
-        overlap = belief[self.judged].T @ belief[self.judged]
-        overlap /= np.maximum(np.minimum.outer(size, size), 1e-9)
-        pull = belief[self.answers.left].T @ (
-            self._log_odds(state)[:, None] * belief[self.answers.right]
-        )
-        first, second = np.triu_indices(n_known, 1)
-        value = np.where((pull + pull.T)[first, second] > 0, overlap[first, second], 0.0)
+        odds = self._log_odds(state)[:, None]
+        pull = belief[self.answers.left].T @ (odds * belief[self.answers.right])
+        first, second = np.triu_indices(belief.shape[1], 1)
+        value = (pull + pull.T)[first, second]
         for pair in np.argsort(-value)[:MAX_PROPOSALS]:
-            if value[pair] < OVERLAP:
+            if value[pair] <= 0:
                 return
             merged = np.delete(state.belief, second[pair], axis=1)
             merged[:, first[pair]] += state.belief[:, second[pair]]
