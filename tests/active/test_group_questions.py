@@ -75,7 +75,9 @@ def test_the_first_questions_are_among_few_items() -> None:
     assert len(np.unique(asked, axis=0)) == 45
 
 
-def answered(truth: np.ndarray, pairs: lw.Pairs, asked: np.ndarray, rng: np.random.Generator):
+def answered(
+    truth: np.ndarray, pairs: lw.Pairs, asked: np.ndarray, rng: np.random.Generator
+) -> lw.Pairs:
     left, right = asked.T
     said = (truth[left] == truth[right]) ^ (rng.random(len(left)) < 0.1)
     return lw.Pairs(

@@ -114,7 +114,9 @@ def test_a_group_that_was_not_seen_yet_is_opened() -> None:
     assert agree(found.labels, truth)
 
 
-def grown(truth: np.ndarray, start: np.ndarray, i: np.ndarray, j: np.ndarray, said: np.ndarray):
+def grown(
+    truth: np.ndarray, start: np.ndarray, i: np.ndarray, j: np.ndarray, said: np.ndarray
+) -> tuple[growing.Grown, growing.Grown]:
     """Before and after groups may change, without a search from scratch."""
     answers = Answers.build(i, j, said, len(truth), None, None)
     grower = growing.Grower(answers)
