@@ -11,6 +11,7 @@ from typing import Any
 
 import all_pairs_slips
 import asking
+import asking_mnist
 import crowd
 import crowd_simulated
 import digits_recipe
@@ -34,6 +35,7 @@ def tables() -> dict[str, str]:
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
         "asking": asking.table(_read(asking.RESULTS)),
+        "asking_mnist": asking_mnist.table(_read(asking_mnist.RESULTS)),
         "recipes_tried": recipes_tried.table(),
         "digits_recipe": digits_recipe.table(_read(digits_recipe.RESULTS)),
     }
