@@ -14,6 +14,7 @@ from likewise.inference.belief_propagation import (
     choose_method,
     edge_statistics,
     equal_probability,
+    guess,
     infer,
 )
 from likewise.inference.graph import Graph, contract
@@ -243,3 +244,20 @@ def test_without_judgements_the_prior_remains() -> None:
     found = infer(prior, graph, RateChannel(0.8, 0.2), method="mean_field")
     torch.testing.assert_close(found.belief, prior.exp())
     assert found.evidence == pytest.approx(0.0, abs=1e-9)
+
+
+def test_under_an_exact_channel_a_node_starts_from_the_average_of_its_items() -> None:
+    graph = graph_of([0, 1, 3, 0, 2, 5], [1, 2, 4, 3, 5, 4], [1, 1, 1, 0, 0, 0])
+    prior, belief = log_prior(N_ITEMS, 3), log_prior(N_ITEMS, 3, seed=1).exp()
+    options = {"iterations": 1, "damping": 0.5}
+    found = infer(prior, graph, ExactChannel(slip=0.01), start=guess(belief), **options)
+    merged = contract(graph)
+    nodes, start = torch.zeros(3, 3).double(), torch.zeros(3, 3).double()
+    for node in range(3):
+        own = [i for i in range(N_ITEMS) if merged.component[i] == node]
+        nodes[node] = sum(prior[i] for i in own)
+        start[node] = sum(belief[i] for i in own) / len(own)
+    by_hand = infer(nodes, merged.graph, RateChannel(0.99, 0.01), start=guess(start), **options)
+    torch.testing.assert_close(found.log_belief, by_hand.log_belief[merged.component])
+    cold = infer(prior, graph, ExactChannel(slip=0.01), **options)
+    assert (found.belief - cold.belief).abs().max() > 0.01  # the start is felt
