@@ -1,12 +1,13 @@
 """Groups from judgements alone, beside the simple procedures on the same answers.
 
-    OMP_NUM_THREADS=1 python benchmarks/groups.py [--seeds 1] [--out results/groups.json]
+    OMP_NUM_THREADS=1 python benchmarks/groups.py [--part crowds] [--seeds 1]
+        [--workers 1] [--out results/groups.json]
     python benchmarks/groups.py --render
 
-Simulated crowds, and the real judgements that lie in the folder LIKEWISE_DATA (crowd-birds20,
-crowd-product; skipped where they are not). *Components*: connected components of the pairs that a
-majority calls the same. *Greedy*: correlation clustering of the votes by greedy contraction.
-Truth only scores what was found.
+Two parts. *crowds*: simulated crowds, and the real judgements that lie in the folder LIKEWISE_DATA
+(crowd-birds20, crowd-product; skipped where they are not). *suggested*: see `suggested_pairs`.
+*Components*: connected components of the pairs that a majority calls the same. *Greedy*:
+correlation clustering of the votes by greedy contraction. Truth only scores what was found.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from sklearn.metrics import adjusted_rand_score
 from likewise import Groups, Pairs, group
 from likewise.inference.partition.search import WeightedGraph, contract
 from records import append
+from suggested_pairs import CASES, informed, simulate
 
 ROOT = Path(__file__).parents[1]
 N_PEOPLE = 50
@@ -196,6 +199,21 @@ def measure(case: Case, seed: int) -> dict[str, object]:
     }
 
 
+def measure_suggested(task: tuple[str, int]) -> dict[str, object]:
+    name, seed = task
+    pairs, truth = simulate(CASES[name], np.random.default_rng([seed, 23]))
+    row = measure(Case(name, pairs, truth), seed)
+    limit = informed(pairs, truth, np.random.default_rng(seed))
+    return row | {"informed": scores(limit, truth)}
+
+
+def measure_crowds(n_seeds: int) -> Iterator[dict[str, object]]:
+    data = os.environ.get("LIKEWISE_DATA")
+    for seed in range(n_seeds):
+        for case in [*simulated(seed), *(real(Path(data)) if data else ())]:
+            yield measure(case, seed)
+
+
 def table(rows: list[dict[str, Any]]) -> str:
     """The first seed's rows as Markdown."""
     lines = [
@@ -211,31 +229,60 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def suggested_table(rows: list[dict[str, Any]]) -> str:
+    """Means over seeds as Markdown, the lowest F1 beside."""
+    lines = [
+        "| pairs | groups | found | `group` | lowest | informed | greedy | components |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in dict.fromkeys(row["case"] for row in rows):
+        mine = [row for row in rows if row["case"] == name]
+        f1 = {
+            who: [row[who]["f1"] for row in mine]
+            for who in ("group", "informed", "greedy", "components")
+        }
+        means = {who: f"{np.mean(values):.2f}" for who, values in f1.items()}
+        true = np.mean([row["true_groups"] for row in mine])
+        found = np.mean([row["group"]["groups"] for row in mine])
+        lines.append(
+            f"| {name} | {true:.0f} | {found:.0f} | {means['group']} | {min(f1['group']):.2f} | "
+            f"{means['informed']} | {means['greedy']} | {means['components']} |"
+        )
+    return "\n".join(lines)
+
+
 def filled(page: str) -> str:
-    """The page with the table of the newest results."""
-    rows = json.loads((ROOT / "results" / "groups.json").read_text())[-1]["rows"]
-    begin, end = "<!-- groups table -->\n", "\n<!-- /groups table -->"
-    before, _, rest = page.partition(begin)
-    return before + begin + "\n" + table(rows) + "\n" + end + rest.partition(end[1:])[2]
+    """The page with the tables of the newest results of each part."""
+    runs = json.loads((ROOT / "results" / "groups.json").read_text())
+    for part, made in (("crowds", table), ("suggested", suggested_table)):
+        rows = [run["rows"] for run in runs if run.get("part", "crowds") == part][-1]
+        begin, end = f"<!-- groups {part} -->\n", f"\n<!-- /groups {part} -->"
+        before, _, rest = page.partition(begin)
+        page = before + begin + "\n" + made(rows) + "\n" + end + rest.partition(end[1:])[2]
+    return page
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=["crowds", "suggested"], default="crowds")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=1, help="processes, for suggested pairs")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "groups.json")
-    parser.add_argument("--render", action="store_true", help="only write docs/group.md's table")
+    parser.add_argument("--render", action="store_true", help="only write docs/group.md's tables")
     options = parser.parse_args()
     page = ROOT / "docs" / "group.md"
     if options.render:
         page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")
         return
-    data = os.environ.get("LIKEWISE_DATA")
     rows = []
-    for seed in range(options.seeds):
-        for case in [*simulated(seed), *(real(Path(data)) if data else ())]:
-            rows.append(measure(case, seed))
-            print(rows[-1], flush=True)
-    append(options.out, {"rows": rows})
+    tasks = [(name, seed) for seed in range(options.seeds) for name in CASES]
+    with ProcessPoolExecutor(options.workers) as pool:
+        suggested = options.part == "suggested"
+        made = pool.map(measure_suggested, tasks) if suggested else measure_crowds(options.seeds)
+        for row in made:
+            rows.append(row)
+            print(row, flush=True)
+    append(options.out, {"part": options.part, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -72,9 +72,22 @@ def test_asking_says_nothing_at_random_and_much_where_suggested(rng: np.random.G
         left, right, _ = suggested(rng, truth, 3000, share)
         ratios.append(asking_of(left, right, 200, rng).log_ratios(truth, 0.0))
     assert abs(ratios[0].asked) < 0.4
-    assert abs(ratios[0].unasked) < 0.1
+    assert abs(ratios[0].usual) < 0.1
     assert ratios[1].asked > 2
-    assert ratios[1].unasked < -1
+    assert ratios[1].usual < -1
+
+
+def test_large_groups_may_be_asked_about_as_little_as_small_ones(rng: np.random.Generator) -> None:
+    sizes = np.repeat([3, 6, 30], [20, 10, 4])
+    truth = np.repeat(np.arange(len(sizes)), sizes)
+    left, right = np.triu_indices(len(truth), 1)
+    own = truth[left] == truth[right]
+    chosen = [rng.choice(np.flatnonzero(own & (truth[left] == g)), 3, False) for g in set(truth)]
+    chosen = [*chosen, rng.choice(np.flatnonzero(~own), 60, False)]
+    picked = np.concatenate(chosen)
+    ratios = asking_of(left[picked], right[picked], len(truth), rng).log_ratios(truth, 0.0)
+    assert ratios.unasked[3] < -1
+    assert ratios.unasked[30] > -0.3
 
 
 def test_suggested_pairs_find_sparse_groups(

@@ -46,7 +46,8 @@ class Groups:
     pairs_proba: NDArray[np.float64]
     """(P,) P(the two are of one group) for each of them."""
     evidence: float
-    """Log evidence; compares results for the same judgements."""
+    """How well the answers are foretold, as a log-likelihood; compares results for the same
+    judgements."""
 
     @property
     def n_groups(self) -> int:

@@ -23,6 +23,7 @@ from likewise.inference.partition.arrays import BoolArray, FloatArray, IntArray
 MAX_WEDGES = 20_000_000  # paths of two asked pairs that are followed to find near pairs
 MOST_UNASKED = 3.0  # nats against one group, for a pair that was never asked
 PSEUDO_PAIRS = 5.0
+POWERS = np.linspace(0.0, 2.0, 9)
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,17 @@ class AskingLogRatios:
     """Of an item's first contact with a group."""
     asked: float
     """Of every further pair that was asked."""
-    unasked: float
-    """Of a pair that was not; at most 0."""
+    unasked: FloatArray
+    """(N + 1,) of a pair of a group of n items that was not."""
+    usual: float
+    """The same whatever the size: what an asked pair is spared."""
     baseline: float
     """Log-likelihood of asking across groups, against one rate for all near pairs; at most 0."""
 
-    def size_prior(self, n_items: int) -> FloatArray:
-        """(N + 1,) what a group of n items adds, beside ``asked - unasked`` an asked pair."""
-        n = np.arange(n_items + 1.0)
+    @property
+    def by_size(self) -> FloatArray:
+        """(N + 1,) what a group of n items adds, beside ``asked - usual`` an asked pair."""
+        n = np.arange(len(self.unasked), dtype=np.float64)
         prior = (self.first - self.asked) * (n - 1) + self.unasked * n * (n - 1) / 2
         prior[0] = 0.0
         return prior
@@ -84,25 +88,52 @@ class Asking:
         return cls(answers, left, right, known[place] == code, n / (2 * len(rows)))
 
     def log_ratios(self, labels: IntArray, first: float) -> AskingLogRatios:
-        """What asking says under the rates that fit a partition (N,)."""
+        """What asking says under the rates that fit a partition (N,).
+
+        The rate inside a group is a power of its size, so that large groups of which few pairs were
+        asked are not cut up for that. Asked pairs count alike in all groups; what they count too
+        much or too little in a group of n items is taken from its expected number of them.
+        """
         inside = labels[self.left] == labels[self.right]
         share = float(self.asked.mean()) if len(inside) else 0.0
-        usual = float(np.clip(share, 1e-6, 1 - 1e-6))
+        share = float(np.clip(share, 1e-6, 1 - 1e-6))
         within, across = (
-            (self.scale * float(self.asked[side].sum()) + PSEUDO_PAIRS * usual)
+            (self.scale * float(self.asked[side].sum()) + PSEUDO_PAIRS * share)
             / (self.scale * float(side.sum()) + PSEUDO_PAIRS)
             for side in (inside, ~inside)
         )
         within = max(within, across)
-        here = np.array([share, 1 - share])
-        null = np.log([usual, 1 - usual])
-        baseline = len(inside) * self.scale * float(here @ (np.log([across, 1 - across]) - null))
+        baseline = share * np.log(across / share)
+        baseline += (1 - share) * np.log((1 - across) / (1 - share))
+        rate = np.clip(within * self._relative_rates(labels, inside), across, 1 - 1e-6)
+        usual, unasked = (
+            np.maximum(np.log((1 - p) / (1 - across)), -MOST_UNASKED) for p in (within, rate)
+        )
+        correction = rate * (np.log(rate / within) - unasked + usual)
         return AskingLogRatios(
             first=first,
             asked=float(np.log(within / across)),
-            unasked=max(float(np.log((1 - within) / (1 - across))), -MOST_UNASKED),
-            baseline=min(baseline, 0.0),
+            unasked=unasked + correction,
+            usual=float(usual),
+            baseline=float(self.scale * len(inside) * baseline),
         )
+
+    def _relative_rates(self, labels: IntArray, inside: BoolArray) -> FloatArray:
+        """(N + 1,) how often near pairs of a group of n items are asked, against all inside groups.
+
+        n to the power that makes the asked pairs of all groups most likely (Poisson regression).
+        """
+        owner = labels[self.left[inside]]
+        size = np.maximum(np.bincount(labels), 2.0)
+        near = np.bincount(owner, minlength=len(size))
+        asked = np.bincount(owner, self.asked[inside], len(size))
+        if not asked.any():
+            return np.ones(len(labels) + 1)
+        total = size ** -POWERS[:, None] @ near  # expected of each power, but for a factor
+        fit = -POWERS * (asked @ np.log(size)) - asked.sum() * np.log(total)
+        best = int(np.argmax(fit))
+        n = np.maximum(np.arange(len(labels) + 1.0), 2.0)
+        return np.asarray(n ** -POWERS[best] * near.sum() / total[best])
 
 
 def asking_log_ratios(answers: Answers, labels: IntArray) -> AskingLogRatios:
@@ -125,4 +156,5 @@ def asking_log_ratios(answers: Answers, labels: IntArray) -> AskingLogRatios:
     most = max(np.log(n * n / (2 * answers.n_pairs + n)), 0.0)
     first = np.clip(np.log((within + 1e-12) / (across + 1e-12)), 0.0, most)
     unasked = np.log((1 - within + 1e-9) / (1 - across + 1e-9))
-    return AskingLogRatios(float(first), 0.0, float(np.clip(unasked, -MOST_UNASKED, 0.0)), 0.0)
+    usual = float(np.clip(unasked, -MOST_UNASKED, 0.0))
+    return AskingLogRatios(float(first), 0.0, np.full(len(labels) + 1, usual), usual, 0.0)

@@ -57,7 +57,8 @@ class Partition:
     p_same: FloatArray
     """(R, 2) each annotator's P("same" | one group) and P("same" | two groups)."""
     objective: float
-    """Log evidence; compares results for the same answers and the same options."""
+    """How well each pair's answers are foretold by all others (`log_predictive`); compares results
+    for the same answers."""
 
     @property
     def n_groups(self) -> int:
@@ -109,7 +110,7 @@ def infer_partition(
             begin = [state.labels for state in states[:2]]
             other = _search(asked, begin + contractions(asked, pair_odds), rates)
             drawn = _by_sampling(asked, other[0])
-            if drawn.evidence > sampled.evidence:
+            if _foretold(answers, drawn) > _foretold(answers, sampled):
                 problem, states, sampled = asked, other, drawn
     refined = refine(problem, states) if blocks_apply(answers, states[0].labels) else None
     return _result(answers, len(left), sampled if refined is None else refined)
@@ -174,12 +175,12 @@ def _by_piles(
     answers: Answers, sorts: Sorts, n_groups: int | None, rng: np.random.Generator
 ) -> Refined | None:
     """Groups that explain the piles of sorts; None where the piles alone tell too little."""
-    belief, concentration, evidence = place_sorted(sorts, n_groups, rng)
+    belief, concentration, _ = place_sorted(sorts, n_groups, rng)
     if not is_telling(sorts, belief, concentration):
         return None
     together = np.einsum("pc,pc->p", belief[answers.left], belief[answers.right])
     rates = fit_rates(answers, together)
-    return Refined(belief.argmax(1), belief.max(1), together, rates, evidence)
+    return Refined(belief.argmax(1), belief.max(1), together, rates)
 
 
 def _by_sampling(problem: Problem, state: State) -> Refined:
@@ -207,8 +208,12 @@ def _by_sampling(problem: Problem, state: State) -> Refined:
         labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
     mover = problem.mover(soft, labels)
     chance = np.array([mover.own_chance(i) for i in range(answers.n_items)])
-    evidence = log_predictive(answers, soft.rates, belief)
-    return Refined(labels, chance, belief, soft.rates, evidence)
+    return Refined(labels, chance, belief, soft.rates)
+
+
+def _foretold(answers: Answers, refined: Refined) -> float:
+    """How well each pair's answers are foretold by all others: models are compared by it."""
+    return log_predictive(answers, refined.rates, refined.belief)
 
 
 def _affordable(n_items: int, n_sweeps: int) -> int:
@@ -232,7 +237,7 @@ def _result(answers: Answers, n_given: int, refined: Refined) -> Partition:
         pair_same=refined.belief,
         answer_same=answer_same,
         p_same=refined.rates.p_same,
-        objective=refined.evidence,
+        objective=_foretold(answers, refined),
     )
 
 

@@ -78,13 +78,13 @@ class Problem:
             ratios = asking_log_ratios(self.answers, labels)
             if self.asking is not None:
                 ratios = self.asking.log_ratios(labels, ratios.first)
-            by_asking = ratios.size_prior(len(labels))
+            by_asking = ratios.by_size
             total += float(by_asking[sizes].sum()) + ratios.baseline
             if self.asking is None and not by_size:
                 size_prior = joining_log_prior(len(labels), float(inside.mean()))
                 by_asking -= ratios.first * np.maximum(np.arange(len(labels) + 1.0) - 1, 0)
             size_prior = size_prior + by_asking
-            weight = weight + (ratios.asked - ratios.unasked)
+            weight = weight + (ratios.asked - ratios.usual)
         evidence = float(likelihood[:, 1].sum() + weight @ inside + total)
         return State(labels, rates, evidence, self.graph.reweighted(weight), size_prior)
 

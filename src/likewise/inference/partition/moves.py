@@ -83,9 +83,8 @@ class Mover:
         gain[here] = total[here] + self._step[self._size[own] - 1]
         return groups, gain
 
-    def chances(self, item: int, others: IndexArray) -> FloatArray:
-        """(n,) P(the item is in the group of each of the others), all else as it is."""
-        groups, gain = self.gains(item)
+    def _chances(self, groups: IntArray | None, gain: FloatArray, others: IndexArray) -> FloatArray:
+        """(n,) P(an item of these gains is in the group of each of the others)."""
         place = self._labels[others]
         if groups is not None:
             place = np.searchsorted(groups, place)
@@ -93,18 +92,35 @@ class Mover:
 
     def own_chance(self, item: int) -> float:
         """P(the item is in its group), all else as it is."""
-        return float(self.chances(item, np.array([item]))[0])
+        return float(self._chances(*self.gains(item), np.array([item]))[0])
 
-    def sweep(self, order: IndexArray, rng: np.random.Generator, temperature: float) -> IntArray:
-        """Visit the items of ``order``; the ones that moved. Temperature 0 takes the best."""
+    def sweep(
+        self,
+        order: IndexArray,
+        rng: np.random.Generator,
+        temperature: float,
+        agreement: FloatArray | None = None,
+    ) -> IntArray:
+        """Visit the items of ``order``; the ones that moved. Temperature 0 takes the best.
+
+        To ``agreement`` (E,) is added, for each item visited, the chance of being in the group of
+        the other end of its edges.
+        """
         if len(self._free) < 8 and not self._fixed:
             self._reset(self._labels)
         moved = []
         for item in order.tolist():
             own = int(self._labels[item])
-            if self._fixed and self._size[own] == 1:
+            stays = self._fixed and self._size[own] == 1
+            if stays and agreement is None:
                 continue
             groups, gain = self.gains(item)
+            if agreement is not None:
+                rows = slice(self._bounds[item], self._bounds[item + 1])
+                near = self.graph.neighbour[rows]
+                agreement[self.graph.edge[rows]] += self._chances(groups, gain, near)
+            if stays:
+                continue
             if temperature > 0:
                 # Gumbel noise: the largest is a draw from softmax(gain / temperature).
                 best = int(np.argmax(gain + temperature * rng.gumbel(size=len(gain))))
@@ -162,11 +178,7 @@ def sample_agreement(
     total = np.zeros(len(graph.edge_weight))
     drawn = np.empty((n_sweeps, graph.n_items), np.int64)
     for turn in range(n_sweeps):
-        mover.sweep(rng.permutation(graph.n_items), rng, 1.0)
-        for item in range(graph.n_items):
-            rows = slice(int(graph.start[item]), int(graph.start[item + 1]))
-            if rows.start < rows.stop:
-                total[graph.edge[rows]] += mover.chances(item, graph.neighbour[rows])
+        mover.sweep(rng.permutation(graph.n_items), rng, 1.0, total)
         drawn[turn] = mover.labels
     return total / (2 * n_sweeps), drawn
 

@@ -37,8 +37,6 @@ class Refined:
     """(P,) P(one group) of each judged pair."""
     rates: Rates
     """How people answer."""
-    evidence: float
-    """Log evidence."""
 
 
 def blocks_apply(answers: Answers, labels: IntArray) -> bool:
@@ -81,7 +79,6 @@ def refine(problem: Problem, states: list[State]) -> Refined | None:
         probability=np.array(own),
         belief=belief,
         rates=rates,
-        evidence=evidence,
     )
 
 
