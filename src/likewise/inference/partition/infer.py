@@ -198,7 +198,8 @@ def _by_sampling(problem: Problem, state: State) -> Refined:
     soft = state
     for turn in tracked(range(BURN_IN + GIBBS_TURNS), of=BURN_IN + GIBBS_TURNS):
         belief, drawn = sample_agreement(problem.mover(soft), problem.rng, sweeps)
-        soft = problem.read(drawn[-1], fit_rates(answers, belief, soft.rates))
+        around = state.labels if problem.asking is None else drawn[-1]
+        soft = problem.read(around, fit_rates(answers, belief, soft.rates))
         if turn >= BURN_IN:
             beliefs.append(belief)
             draws.append(drawn)
