@@ -31,9 +31,11 @@ from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead
 from likewise.inference.sort_graph import SortGraph, pairwise_channel, sorted_starts
 from likewise.inference.start_selection import (
     Start,
+    StartFunction,
     cluster_items,
     em_from,
     from_clusters,
+    from_partition,
     promising_starts,
     select_starts,
 )
@@ -46,6 +48,7 @@ PART = 0.06  # of the job at hand, which takes about sixteen fits like it
 MANY_CLASSES, FEW_ITERATIONS = 15, 10
 LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
 CLEARLY = 2.0  # standard errors
+A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
 GOOD_PART = 1 / 3
 
 
@@ -72,10 +75,17 @@ def fit_selected(
     starts = select_starts(seen, channel, confusions)
     chosen = select_trial(seen, unseen, starts)
     if isinstance(chosen.head, AsFoundHead):
-        start = promising_starts(problem)[chosen.number](problem, channel)
+        start = _found_again(problem, channel, promising_starts(problem)[chosen.number])
     else:
         start = chosen.state.targets.perceived, chosen.state.channel
     return fit_with(problem, chosen.head, start), chosen.head
+
+
+def _found_again(problem: JointProblem, channel: Channel, find: StartFunction) -> Start:
+    """A start of all judgements, by the longest search: it is the result."""
+    if find is from_partition:
+        return from_partition(problem, channel, thorough=True)
+    return find(problem, channel)
 
 
 def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None:
@@ -103,14 +113,14 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
     best, start = _with_features(seen, unseen, starts)
     without = _without_features(seen, unseen, starts)
     ahead = _ahead(best, without, unseen, seen.generator)
-    if ahead >= -CLEARLY and not _says_something(without, seen, unseen, starts[0][1]):
-        return best
-    tells = _tells(seen, best.head, without.state)
-    if ahead < -CLEARLY or (ahead <= 1 and not tells):
+    if ahead < -CLEARLY:
         return without
-    if tells:
-        return best
-    return _tried(seen, unseen, PriorHead(best.head), start)
+    tells = False
+    if _says_something(without, seen, unseen, starts[0][1]):  # else features are all there is
+        tells = _tells(seen, best.head, without.state)
+        if ahead <= 1 and not tells:
+            return without
+    return best if tells else _tried(seen, unseen, PriorHead(best.head), start)
 
 
 def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Start]:
@@ -125,8 +135,10 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tu
         other = _tried(seen, unseen, head, start)
         # What foretells people better may have learned their mistakes.
         one, two = best.state.targets, other.state.targets
+        ahead = _ahead(other, best, unseen, seen.generator)
         mistakes = near.prefers(one.classes, two.classes, two.perceived)
-        if _ahead(other, best, unseen, seen.generator) > 1 and not mistakes:
+        mended = near.prefers(two.classes, one.classes, one.perceived)
+        if (ahead > 1 and not mistakes) or (ahead > -CLEARLY and mended):
             best = other
     return best, start
 
@@ -148,9 +160,10 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
         return best
     likeliest = max(found, key=lambda trial: trial.state.evidence)
     ahead = _ahead(likeliest, best, unseen, seen.generator)
-    groups = as_found(seen, (best.state.targets.perceived, best.state.channel))
-    likelier = likeliest.state.evidence > groups.evidence
-    return likeliest if ahead > CLEARLY or (ahead > -1 and likelier) else best
+    # Its groups by the same channel: one that EM has refined would speak for them.
+    groups = as_found(seen, (best.state.targets.perceived, starts[likeliest.number][1]))
+    likelier = likeliest.state.evidence > groups.evidence - A_NAT
+    return likeliest if ahead > CLEARLY or (ahead > -CLEARLY and likelier) else best
 
 
 def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Channel) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -17,7 +18,7 @@ from likewise.inference.cross_fitting import Head
 from likewise.inference.em import Options, State, first_targets, run_em
 from likewise.inference.graph import contract
 from likewise.inference.known import in_known_order
-from likewise.inference.partition import find_labels
+from likewise.inference.partition import find_labels, infer_partition
 from likewise.inference.posterior import Posterior, guess
 from likewise.inference.problem import JointProblem
 from likewise.inference.starts import (
@@ -34,6 +35,17 @@ from likewise.noise.channels import Channel, ExactChannel
 TRIAL_ROUNDS = 2
 FEW_JUDGEMENTS = 200_000
 MOST_SPECTRAL_CLASSES = 40  # beyond, classes are small, and eigenvectors show none of them
+
+
+class Asked(TypedDict):
+    """What both searches over partitions take beside the answers."""
+
+    n_items: int
+    annotator: NDArray[np.integer] | None
+    weight: NDArray[np.float64] | None
+    n_groups: int
+    seed: int
+
 
 StartFunction = Callable[[JointProblem, Channel], tuple[Tensor, Channel]]
 Start = tuple[Tensor, Channel]
@@ -130,19 +142,24 @@ def from_graph(problem: JointProblem, channel: Channel) -> Start:
     return posterior.belief, channel
 
 
-def from_partition(problem: JointProblem, channel: Channel) -> Start:
-    """Correlation clustering of the judgements: also where classes are many and degrees unequal."""
+def from_partition(problem: JointProblem, channel: Channel, thorough: bool = False) -> Start:
+    """Correlation clustering of the judgements: also where classes are many and degrees unequal.
+
+    A ``thorough`` search takes tens of times as long.
+    """
     graph = problem.graph
-    labels = find_labels(
-        graph.left.cpu().numpy(),
-        graph.right.cpu().numpy(),
-        graph.same.cpu().numpy(),
+    answers = graph.left.cpu().numpy(), graph.right.cpu().numpy(), graph.same.cpu().numpy()
+    about = Asked(
         n_items=graph.n_items,
         annotator=None if graph.annotator is None else graph.annotator.cpu().numpy(),
         weight=None if graph.weight is None else graph.weight.cpu().double().numpy(),
         n_groups=problem.n_classes,
         seed=int(problem.rng.integers(2**31)),
     )
+    if thorough:
+        labels = infer_partition(*answers, **about).labels
+    else:
+        labels = find_labels(*answers, **about)
     eye = torch.eye(problem.n_classes, device=graph.device)
     return (0.9 * eye + 0.1 / problem.n_classes)[torch.from_numpy(labels)], channel
 
