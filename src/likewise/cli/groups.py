@@ -68,10 +68,13 @@ def group(
     check_target(out)
     with progress_shown(True, lines=True):
         with stage(None, 0.1):
-            from likewise.items.files import read_items
             from likewise.methods.groups import group as find
             from likewise.methods.groups import read_judged
-        data = None if items is None else read_items(items, id_column=id_column)
+        data = None
+        if items is not None:
+            from likewise.items.files import read_items  # loads PyTorch
+
+            data = read_items(items, id_column=id_column)
         given = read_judged(
             pairs,
             item_ids=None if data is None else data.ids,

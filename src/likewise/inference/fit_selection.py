@@ -84,8 +84,10 @@ def fit_selected(
 def _found_again(problem: JointProblem, channel: Channel, find: StartFunction) -> Start:
     """A start of all judgements, by the longest search: it is the result."""
     if find is from_partition:
-        return from_partition(problem, channel, thorough=True)
-    return find(problem, channel)
+        belief, channel = from_partition(problem, channel, thorough=True)
+    else:
+        belief, channel = find(problem, channel)
+    return in_known_order(belief, problem.graph.known), channel
 
 
 def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None:
@@ -110,7 +112,7 @@ def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None
 
 def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """The fit to go on with: with features, with less of their say, or without."""
-    best, start = _with_features(seen, unseen, starts)
+    best = _with_features(seen, unseen, starts)
     without = _without_features(seen, unseen, starts)
     ahead = _ahead(best, without, unseen, seen.generator)
     if ahead < -CLEARLY:
@@ -120,10 +122,13 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
         tells = _tells(seen, best.head, without.state)
         if ahead <= 1 and not tells:
             return without
-    return best if tells else _tried(seen, unseen, PriorHead(best.head), start)
+    if tells:
+        return best
+    perceived = in_known_order(best.state.targets.perceived, seen.graph.known)
+    return _tried(seen, unseen, PriorHead(best.head), (perceived, best.state.channel))
 
 
-def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Start]:
+def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """All starts with the stiffest head, and all heads from the best of these."""
     stiff, *flexible = seen.heads()
     trials = [_tried(seen, unseen, stiff, start) for start in starts]
@@ -140,7 +145,7 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tu
         mended = near.prefers(two.classes, one.classes, one.perceived)
         if (ahead > 1 and not mistakes) or (ahead > -CLEARLY and mended):
             best = other
-    return best, start
+    return best
 
 
 def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:

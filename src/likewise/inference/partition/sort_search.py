@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.cluster import KMeans
 
 from likewise.inference.partition.arrays import FloatArray
 from likewise.inference.partition.sorts import (
@@ -102,6 +101,8 @@ def is_telling(sorts: Sorts, belief: FloatArray, concentration: float) -> bool:
 def _cluster(embedding: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
     """(N, C) k-means of the points, as beliefs."""
     seed = int(rng.integers(2**31))
+    from sklearn.cluster import KMeans  # takes seconds to load, and sorts are rare
+
     labels = KMeans(count, n_init=3, random_state=seed).fit(embedding).labels_
     return np.asarray(0.9 * np.eye(count)[labels] + 0.1 / count)
 
