@@ -78,7 +78,7 @@ NOT_HASHED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cub
   nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 \
   nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 COMPILE := $(BIN)/uv pip compile pyproject.toml -c constraints.txt --generate-hashes --universal \
-  --python-version 3.11.5 --no-emit-index-url --no-emit-find-links --no-annotate \
+  --python-version 3.11.0 --no-emit-index-url --no-emit-find-links --no-annotate \
   --custom-compile-command "make lock" --quiet
 
 .PHONY: lock

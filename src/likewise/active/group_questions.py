@@ -26,9 +26,7 @@ from likewise.pairs import Pairs
 
 FloatArray = NDArray[np.float64]
 Positions = NDArray[np.int64]
-MAX_ITEMS = (
-    1500  # of which all pairs are looked at; beyond it, the open ones and a sample of others
-)
+MAX_ITEMS = 1500  # all pairs of so many are looked at; beyond it, of open ones and some others
 NOISE = 0.02  # relative: among pairs that tell as much, chance decides, and partners change
 PARTNERS = 64  # best ones of each item that are looked through
 REPEATED = 0.5  # what the next question about an item is worth before the last one is answered

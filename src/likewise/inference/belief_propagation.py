@@ -117,19 +117,20 @@ def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Ten
     for part in graph.chunks():
         annotator = None if graph.annotator is None else graph.annotator[part]
         left, right = belief[graph.left[part]], belief[graph.right[part]]
-
-        def likelihood(
-            same: Tensor, who: Tensor | None = annotator, left: Tensor = left, right: Tensor = right
-        ) -> Tensor:
-            rows = table.index_select(0, channel.groups(same, who))
-            if channel.two_rate:
-                return rows[:, 1] + (rows[:, 0] - rows[:, 1]) * (left * right).sum(1)
-            return torch.einsum("ma,mab,mb->m", left, rows, right)
-
-        said, other = likelihood(graph.same[part]), likelihood(~graph.same[part])
+        said, other = (
+            _expected(table.index_select(0, channel.groups(same, annotator)), left, right)
+            for same in (graph.same[part], ~graph.same[part])
+        )
         told = torch.log((said / (said + other).clamp_min(TINY)).clamp_min(TINY))
         parts.append(told if graph.weight is None else told * graph.weight[part])
     return torch.cat(parts) if parts else torch.zeros(0)
+
+
+def _expected(rows: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """(m,) what rows, (m, 2) or (m, C, C), come to under beliefs (m, C) about both ends."""
+    if rows.ndim == 2:
+        return rows[:, 1] + (rows[:, 0] - rows[:, 1]) * (left * right).sum(1)
+    return torch.einsum("ma,mab,mb->m", left, rows, right)
 
 
 # -- belief propagation -------------------------------------------------------------------------

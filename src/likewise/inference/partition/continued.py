@@ -13,6 +13,7 @@ from likewise.inference.partition.answers import Answers, two_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
 from likewise.inference.partition.growing import Grower, Grown, ItemPrior
 from likewise.inference.partition.infer import Partition, infer_partition
+from likewise.inference.partition.pairs import log_predictive
 from likewise.inference.partition.search import WeightedGraph, canonical
 
 SETTLED = 0.9  # mean belief of the densely judged items in their groups
@@ -86,7 +87,7 @@ def continue_partition(
         pair_same=grown.found.pair_same,
         answer_same=answer_same,
         p_same=grown.rates.p_same,
-        objective=grown.found.evidence,
+        objective=log_predictive(answers, grown.rates, grown.found.pair_same),
     )
 
 
@@ -145,9 +146,8 @@ def _judged(answers: Answers) -> BoolArray:
 def _item_prior(items: Vectors | None) -> ItemPrior | None:
     if items is None:
         return None
-    from likewise.inference.neighbour_prior import (
-        NeighbourPrior,
-    )  # torch, where items are looked at
+    # Loads PyTorch, which judgements alone do without.
+    from likewise.inference.neighbour_prior import NeighbourPrior
 
     return NeighbourPrior(items)
 

@@ -100,9 +100,9 @@ def is_telling(sorts: Sorts, belief: FloatArray, concentration: float) -> bool:
 
 def _cluster(embedding: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
     """(N, C) k-means of the points, as beliefs."""
-    seed = int(rng.integers(2**31))
     from sklearn.cluster import KMeans  # takes seconds to load, and sorts are rare
 
+    seed = int(rng.integers(2**31))
     labels = KMeans(count, n_init=3, random_state=seed).fit(embedding).labels_
     return np.asarray(0.9 * np.eye(count)[labels] + 0.1 / count)
 
