@@ -26,13 +26,14 @@ from likewise.inference.neighbours import nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
 from likewise.inference.posterior import guess
 from likewise.inference.problem import JointProblem, nearly_identity
-from likewise.inference.ranking import HELD_OUT, held_out, jackknife_error
+from likewise.inference.ranking import HELD_OUT, by_pair, held_out, jackknife_error
 from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead
 from likewise.inference.sort_graph import SortGraph, pairwise_channel, sorted_starts
 from likewise.inference.start_selection import (
     Start,
     StartFunction,
     cluster_items,
+    distinct,
     em_from,
     from_clusters,
     from_partition,
@@ -112,9 +113,12 @@ def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None
 
 def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """The fit to go on with: with features, with less of their say, or without."""
-    best = _with_features(seen, unseen, starts)
+    best = _with_features(seen, unseen, distinct(starts))
     without = _without_features(seen, unseen, starts)
     ahead = _ahead(best, without, unseen, seen.generator)
+    if ahead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
+        without = max(without, longer, key=_foretold)
+        ahead = _ahead(best, without, unseen, seen.generator)
     if ahead < -CLEARLY:
         return without
     tells = False
@@ -151,9 +155,8 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tr
 def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """EM from all starts by judgements alone, or a start as it was found."""
     stiff = seen.heads()[0]
-    best = _most_telling(
-        [_tried(seen, unseen, FlatHead(stiff), start) for start in starts], unseen, seen.generator
-    )
+    trials = [_tried(seen, unseen, FlatHead(stiff), start) for start in distinct(starts)]
+    best = _most_telling(trials, unseen, seen.generator)
     if isinstance(seen.graph, SortGraph):
         return best
     found = [
@@ -171,14 +174,39 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     return likeliest if ahead > CLEARLY or (ahead > -CLEARLY and likelier) else best
 
 
+def _longest_search(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial | None:
+    """Groups by the longest search over partitions: the result where features say nothing.
+
+    It takes as long as all else together, so it is tried only where they say little.
+    """
+    searched = promising_starts(seen)
+    if isinstance(seen.graph, SortGraph) or from_partition not in searched:
+        return None
+    number = searched.index(from_partition)
+    belief, _ = from_partition(seen, starts[number][1], thorough=True)
+    start = in_known_order(belief, seen.graph.known), starts[number][1]
+    found = _tried(seen, unseen, AsFoundHead(seen.heads()[0]), start)
+    return replace(found, number=number)
+
+
 def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Channel) -> bool:
-    """Whether it foretells unseen judgements clearly better than people's rates of "same" do."""
+    """Whether it foretells unseen judgements clearly better than people's rates of "same" do, or
+    explains the seen ones so much better that this pays for naming every item's class (the
+    two-part code of minimum description length, Rissanen 1978)."""
     if isinstance(seen.graph, SortGraph):
         return True
-    flat = torch.full_like(trial.state.targets.perceived, 1 / seen.n_classes)
+    belief = trial.state.targets.perceived
+    flat = torch.full_like(belief, 1 / seen.n_classes)
     channel = channel.update(edge_statistics(guess(flat), seen.graph, channel))
-    nothing = answer_log_likelihood(flat, unseen, channel).double()
-    return _ahead(trial, replace(trial, scores=nothing), unseen, seen.generator) > CLEARLY
+    nothing = by_pair(answer_log_likelihood(flat, unseen, channel).double(), unseen)
+    if _ahead(trial, replace(trial, scores=nothing), unseen, seen.generator) > CLEARLY:
+        return True
+    explained, before = (
+        float(answer_log_likelihood(b, seen.graph, own).double().sum())
+        for b, own in ((belief, trial.state.channel), (flat, channel))
+    )
+    judged = torch.cat([seen.graph.left, seen.graph.right]).unique()
+    return explained - before > len(judged) * _entropy(belief.mean(0))
 
 
 def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
@@ -205,14 +233,19 @@ def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial
     belief = state.targets.perceived
     if isinstance(seen.graph, SortGraph) and isinstance(unseen, SortGraph):
         return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
-    return Trial(state, head, answer_log_likelihood(belief, unseen, state.channel).double())
+    scores = answer_log_likelihood(belief, unseen, state.channel).double()
+    return Trial(state, head, by_pair(scores, unseen))
 
 
 def _most_telling(trials: list[Trial], unseen: Graph, generator: torch.Generator) -> Trial:
     """Of the trials that are not clearly worse than the best, the one of highest evidence."""
-    best = max(trials, key=lambda trial: float(trial.scores.sum()))
+    best = max(trials, key=_foretold)
     close = [trial for trial in trials if _ahead(best, trial, unseen, generator) <= CLEARLY]
     return max(close, key=lambda trial: trial.state.evidence)
+
+
+def _foretold(trial: Trial) -> float:
+    return float(trial.scores.sum())
 
 
 def _ahead(one: Trial, other: Trial, unseen: Graph, generator: torch.Generator) -> float:
@@ -240,5 +273,8 @@ def _tells(problem: JointProblem, head: Head, alone: State) -> bool:
     share = alone.targets.perceived.mean(0)
     unknown = torch.log((share * judged).sum(1).clamp_min(TINY))
     gain = judged_score(log_g, transition, judged) - unknown
-    entropy = -float((share * share.clamp_min(TINY).log()).sum())
-    return bool(float(gain.mean()) > GOOD_PART * entropy)
+    return bool(float(gain.mean()) > GOOD_PART * _entropy(share))
+
+
+def _entropy(share: Tensor) -> float:
+    return -float((share * share.clamp_min(TINY).log()).sum())

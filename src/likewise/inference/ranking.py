@@ -22,10 +22,29 @@ def held_out(graph: Graph, generator: torch.Generator) -> Tensor:
 
     Of a pair that was judged several times, one answer foretells the others whatever the classes.
     """
-    lower, upper = torch.minimum(graph.left, graph.right), torch.maximum(graph.left, graph.right)
-    pair = torch.unique(lower.long() * graph.n_items + upper.long(), return_inverse=True)[1].cpu()
+    pair = _pair_of(graph)
     drawn = torch.rand(int(pair.max()) + 1 if len(pair) else 0, generator=generator) < HELD_OUT
     return drawn[pair].to(graph.device)
+
+
+def by_pair(scores: Tensor, graph: Graph) -> Tensor:
+    """Scores (m,) of judgements so weighted that every judged pair counts alike; the same mean
+    where all were judged equally often.
+
+    Answers about one pair err together. Where few pairs have most answers, as in adaptive asking,
+    these would decide alone.
+    """
+    pair = _pair_of(graph)
+    count = torch.bincount(pair)
+    weight = len(pair) / (len(count) * count[pair].double())
+    return scores * weight.to(scores.device)
+
+
+def _pair_of(graph: Graph) -> Tensor:
+    """(m,) number of each judgement's pair, whichever item is named first."""
+    lower, upper = torch.minimum(graph.left, graph.right), torch.maximum(graph.left, graph.right)
+    code = lower.long() * graph.n_items + upper.long()
+    return torch.unique(code, return_inverse=True)[1].cpu()
 
 
 def answer_scores(belief: Tensor, seen: Graph, unseen: Graph, iterations: int = 30) -> Tensor:

@@ -9,6 +9,7 @@ from typing import TypedDict
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from torch import Tensor
 
@@ -34,6 +35,7 @@ from likewise.noise.channels import Channel, ExactChannel
 
 TRIAL_ROUNDS = 2
 FEW_JUDGEMENTS = 200_000
+ALIKE = 0.99
 MOST_SPECTRAL_CLASSES = 40  # beyond, classes are small, and eigenvectors show none of them
 
 
@@ -82,6 +84,25 @@ def select_starts(problem: JointProblem, channel: Channel, confusions: bool = Tr
         best = max(states, key=lambda state: state.evidence)
         starts = [(best.targets.perceived, best.channel)]
     return starts
+
+
+def distinct(starts: list[Start]) -> list[Start]:
+    """Without those that put all but a few items where an earlier one does: they lead there too."""
+    kept: list[Start] = []
+    for start in starts:
+        labels = start[0].argmax(dim=1)
+        if all(_agreement(labels, other[0].argmax(dim=1)) < ALIKE for other in kept):
+            kept.append(start)
+    return kept
+
+
+def _agreement(one: Tensor, other: Tensor) -> float:
+    """Share of items (N,), (N,) that are in one class of both, classes matched."""
+    if not len(one):
+        return 1.0
+    n = int(torch.maximum(one.max(), other.max())) + 1
+    table = torch.bincount(one * n + other, minlength=n * n).view(n, n).cpu().numpy()
+    return float(table[linear_sum_assignment(-table)].sum() / len(one))
 
 
 def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, Head]:

@@ -187,25 +187,29 @@ def _by_sampling(problem: Problem, state: State) -> Refined:
     """Draws of partitions around a state, rates fitted to them, and what the draws agree on.
 
     Monte Carlo EM (Wei & Tanner 1990): rates that fit the one best partition would be too good.
+    Draws go on from one another, and what they agree on is the result, where the number of groups
+    is given (the likeliest partition puts items of which little is known where they fit best by
+    chance) and where asking is modelled; else they stay around the state.
     """
     answers = problem.answers
     sweeps = _affordable(answers.n_items, GIBBS_SWEEPS)
     polishing = _affordable(answers.n_items, POLISH_SWEEPS)
-    if not problem.fixed and problem.asking is None:
+    goes_on = problem.fixed or problem.asking is not None
+    if not goes_on:
         for temperature in (0.0, 1.0, 1.0, 0.0):
             state = problem.polish(state, temperature, polishing if temperature else 0)
     beliefs, draws = [], [state.labels[None]]
     soft = state
     for turn in tracked(range(BURN_IN + GIBBS_TURNS), of=BURN_IN + GIBBS_TURNS):
         belief, drawn = sample_agreement(problem.mover(soft), problem.rng, sweeps)
-        around = state.labels if problem.asking is None else drawn[-1]
+        around = drawn[-1] if goes_on else state.labels
         soft = problem.read(around, fit_rates(answers, belief, soft.rates))
         if turn >= BURN_IN:
             beliefs.append(belief)
             draws.append(drawn)
     belief = np.mean(beliefs, axis=0)
     labels = state.labels
-    if problem.asking is not None:
+    if goes_on:
         labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
     mover = problem.mover(soft, labels)
     chance = np.array([mover.own_chance(i) for i in range(answers.n_items)])
