@@ -17,7 +17,7 @@ import crowd_simulated
 import digits_recipe
 import few_judgements
 import joint_digits
-import no_cliff_mnist
+import no_cliff_images
 import recipes_tried
 from likewise.io.atomic import write_text
 
@@ -30,7 +30,7 @@ def tables() -> dict[str, str]:
     return {
         "joint_digits": joint_digits.table(digits),
         "all_pairs_slips": all_pairs_slips.table(_read(all_pairs_slips.RESULTS)),
-        "no_cliff_mnist": no_cliff_mnist.table(_read(no_cliff_mnist.RESULTS)),
+        "no_cliff_images": no_cliff_images.table(_read(no_cliff_images.RESULTS)),
         "few_judgements": few_judgements.table(_read(few_judgements.RESULTS)),
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),

@@ -172,7 +172,7 @@ JOINT: dict[str, Recipe] = {
         epochs=60, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
         warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
         students=(
-            {"epochs": 90, "augment_strength": 0.3}, {"epochs": 120, "augment_strength": 0.4},
+            {"epochs": 120, "augment_strength": 0.3}, {"epochs": 200, "augment_strength": 0.4},
         ),
     ),
     "vgg8": Recipe(
