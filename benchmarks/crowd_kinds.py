@@ -45,6 +45,8 @@ class Kind:
     """How unequal the classes' sizes are: their logarithms' standard deviation."""
     confused: float = 0.0
     """Share of the false alarms that fall on classes 2k and 2k + 1, where these are pairs."""
+    columns: int = 256
+    """Of the features: a network's, or a table's few."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,10 @@ KINDS = {
     "8 classes, merging people": Kind(8, 300, 120, 120, "fair", piles=(3, 6)),
     "8 classes, merging, alone": Kind(8, 200, 100, 150, piles=(3, 6)),
     "40 classes, adaptive, fair": Kind(40, 600, 250, 60, "fair", "adaptive"),
+    "3 classes, a table": Kind(3, 150, 60, 20, "fair", careless=0.3, columns=12),
+    "5 classes, a table, empty": Kind(5, 292, 300, 30, "empty", hit=0.75, columns=12),
+    "8 classes, a table, merging": Kind(8, 300, 120, 120, "fair", piles=(3, 6), columns=24),
+    "20 classes, a table": Kind(20, 400, 100, 40, "fair", columns=24),
 }
 
 
@@ -106,7 +112,7 @@ def make_kind(kind: Kind, seed: int) -> Made:
 def _features(
     kind: Kind, truth: np.ndarray, centre: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray | None:
-    """(N, 256) non-negative, correlated, as networks give."""
+    """(N, columns) non-negative, correlated, as networks give."""
     if kind.features == "none":
         return None
     apart = {"good": 1.6, "fair": 0.9, "blurred": 1.3, "empty": 0.0, "misleading": 0.35}
@@ -119,8 +125,8 @@ def _features(
     if kind.features == "misleading":
         other = rng.integers(0, kind.n_classes, len(truth))
         latent += 1.6 * rng.permutation(centre.T).T[other]
-    mixing = rng.normal(size=(LATENT, 256)) / np.sqrt(LATENT)
-    noise = 0.15 * rng.normal(size=(len(truth), 256))
+    mixing = rng.normal(size=(LATENT, kind.columns)) / np.sqrt(LATENT)
+    noise = 0.15 * rng.normal(size=(len(truth), kind.columns))
     return np.maximum(latent @ mixing + noise, 0).astype(np.float32)
 
 

@@ -22,6 +22,7 @@ from likewise.inference.cross_fitting import Head, log_perceived
 from likewise.inference.em import Options, State
 from likewise.inference.fit_selection import fit_selected, fit_sorted, fit_with
 from likewise.inference.graph import contract
+from likewise.inference.posterior import entropy
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
 from likewise.inference.sort_graph import sorts_of
 from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
@@ -61,6 +62,8 @@ class JointResult:
     """Which noise model, and why."""
     evidence: dict[str, float] = field(default_factory=dict)
     """The figures behind it."""
+    features_say_more: bool = False
+    """Whether its features say more about a usual item than its judgements do."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def fit_joint(
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state
     module = None  # a network is trained by its own recipe, on what was found here
-    if problem.features is not None:
+    if problem.features is not None and problem.rich:
         module = fit.head.finish(state.targets, state.temperature, problem.generator)
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
@@ -125,6 +128,8 @@ def fit_joint(
         state.history,
         "class: all pairs were judged, and no judgement contradicts" if complete else fit.choice,
         fit.evidence | {"evidence": state.evidence},
+        problem.features is not None
+        and bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean()),
     )
 
 

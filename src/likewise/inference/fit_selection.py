@@ -24,7 +24,7 @@ from likewise.inference.graph import Graph
 from likewise.inference.known import in_known_order
 from likewise.inference.neighbours import nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
-from likewise.inference.posterior import guess
+from likewise.inference.posterior import entropy, guess
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.ranking import HELD_OUT, by_pair, held_out, jackknife_error
 from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead
@@ -36,6 +36,7 @@ from likewise.inference.start_selection import (
     distinct,
     em_from,
     from_clusters,
+    from_network,
     from_partition,
     promising_starts,
     select_starts,
@@ -162,7 +163,7 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     found = [
         replace(_tried(seen, unseen, AsFoundHead(stiff), starts[number]), number=number)
         for number, start in enumerate(promising_starts(seen))
-        if start is not from_clusters
+        if start not in (from_clusters, from_network)
     ]
     if not found:
         return best
@@ -205,8 +206,9 @@ def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Ch
         float(answer_log_likelihood(b, seen.graph, own).double().sum())
         for b, own in ((belief, trial.state.channel), (flat, channel))
     )
-    judged = torch.cat([seen.graph.left, seen.graph.right]).unique()
-    return explained - before > len(judged) * _entropy(belief.mean(0))
+    ends = torch.cat([seen.graph.left, seen.graph.right])
+    judged = int((torch.bincount(ends) > 0).sum())
+    return explained - before > judged * float(entropy(belief.mean(0)))
 
 
 def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
@@ -238,9 +240,10 @@ def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial
 
 
 def _most_telling(trials: list[Trial], unseen: Graph, generator: torch.Generator) -> Trial:
-    """Of the trials that are not clearly worse than the best, the one of highest evidence."""
+    """Of the trials within a standard error of the best, the one of highest evidence (the
+    one-standard-error rule, Breiman et al. 1984)."""
     best = max(trials, key=_foretold)
-    close = [trial for trial in trials if _ahead(best, trial, unseen, generator) <= CLEARLY]
+    close = [trial for trial in trials if _ahead(best, trial, unseen, generator) <= 1]
     return max(close, key=lambda trial: trial.state.evidence)
 
 
@@ -273,8 +276,4 @@ def _tells(problem: JointProblem, head: Head, alone: State) -> bool:
     share = alone.targets.perceived.mean(0)
     unknown = torch.log((share * judged).sum(1).clamp_min(TINY))
     gain = judged_score(log_g, transition, judged) - unknown
-    return bool(float(gain.mean()) > GOOD_PART * _entropy(share))
-
-
-def _entropy(share: Tensor) -> float:
-    return -float((share * share.clamp_min(TINY).log()).sum())
+    return bool(float(gain.mean()) > GOOD_PART * float(entropy(share)))

@@ -34,3 +34,9 @@ class Posterior:
 def guess(belief: Tensor) -> Posterior:
     """A posterior to start from where only beliefs (N, C) are known: no messages yet."""
     return Posterior(torch.log(belief.clamp_min(1e-6)), 0.0, 0, False)
+
+
+def entropy(chances: Tensor) -> Tensor:
+    """(...,) entropy in nats of probabilities (..., C)."""
+    total: Tensor = torch.special.entr(chances).sum(-1)
+    return total

@@ -25,6 +25,9 @@ from likewise.training.replay_cache import ReplayCache
 # Gaussian heads take over where a network could memorise at will: few items, many features.
 MAX_GAUSSIAN_ITEMS = 3000
 RICH_FEATURES = 0.25  # features an item
+# With fewer features they compete with a network where several people judged so few items that a
+# network alone would hardly find the classes.
+FEW_ITEMS = 1000
 STIFFNESS = (1.0, 0.5, 0.2)
 
 
@@ -54,14 +57,20 @@ class JointProblem:
         return head if self.replay_cache is None else ReplayedHead(head, self.replay_cache)
 
     def heads(self) -> list[Head]:
-        """The heads to choose from: a network; or, with few items and rich features, Gaussian ones.
+        """The heads to choose from: a network; or, where items are few, Gaussian ones.
 
         The stiffest first: that mends mistakes that people share, the flexible ones keep classes
-        that features blur.
+        that features blur. A network may show what Gaussians cannot where features are few.
         """
         if self.features is None:
             return [self.network_head()]
-        return [GaussianHead(self.features, stiffness) for stiffness in STIFFNESS]
+        heads: list[Head] = [GaussianHead(self.features, stiffness) for stiffness in STIFFNESS]
+        return heads if self.rich else [*heads, self.network_head()]
+
+    @property
+    def rich(self) -> bool:
+        """Whether a network could memorise every item: as many features as items, or nearly."""
+        return self.items.shape[1] >= RICH_FEATURES * len(self.items)
 
     def with_transition(self, transition: Tensor) -> JointProblem:
         """The same with T fixed."""
@@ -100,7 +109,10 @@ def make_problem(
     graph = replace(Graph.from_pairs(pairs, device), n_items=len(items), known=known)
     tensor = torch.tensor(items, device=device)  # a copy: a memory map may not be written to
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    rich = has_rich_features(items, network)
+    several = pairs.annotator_names is not None and len(pairs.annotator_names) > 1
+    suited = has_rich_features(items, network) or (
+        several and _are_at_most(FEW_ITEMS, items, network)
+    )
     return JointProblem(
         pairs,
         graph,
@@ -110,19 +122,19 @@ def make_problem(
         replace(options, transition=_fixed_transition(transition, n_classes)),
         rng,
         generator,
-        Features.of(tensor) if rich else None,
+        Features.of(tensor) if suited else None,
         replay_cache,
     )
 
 
 def has_rich_features(items: NDArray[np.generic], network: str | nn.Module | None) -> bool:
     """Whether Gaussian heads suit the items: few, with many features each."""
-    return (
-        network is None
-        and items.ndim == 2
-        and len(items) <= MAX_GAUSSIAN_ITEMS
-        and items.shape[1] >= RICH_FEATURES * len(items)
-    )
+    rich = items.ndim == 2 and items.shape[1] >= RICH_FEATURES * len(items)
+    return rich and _are_at_most(MAX_GAUSSIAN_ITEMS, items, network)
+
+
+def _are_at_most(most: int, items: NDArray[np.generic], network: str | nn.Module | None) -> bool:
+    return network is None and items.ndim == 2 and len(items) <= most
 
 
 def spanning(pairs: Pairs) -> Pairs:

@@ -43,8 +43,8 @@ def by_pair(scores: Tensor, graph: Graph) -> Tensor:
 def _pair_of(graph: Graph) -> Tensor:
     """(m,) number of each judgement's pair, whichever item is named first."""
     lower, upper = torch.minimum(graph.left, graph.right), torch.maximum(graph.left, graph.right)
-    code = lower.long() * graph.n_items + upper.long()
-    return torch.unique(code, return_inverse=True)[1].cpu()
+    pair: Tensor = torch.unique(lower.long() * graph.n_items + upper.long(), return_inverse=True)[1]
+    return pair.cpu()
 
 
 def answer_scores(belief: Tensor, seen: Graph, unseen: Graph, iterations: int = 30) -> Tensor:

@@ -142,7 +142,8 @@ def promising_starts(problem: JointProblem) -> list[StartFunction]:
     if problem.features is not None and problem.n_classes > MOST_SPECTRAL_CLASSES:
         return [from_partition, from_clusters]
     if problem.features is not None:
-        return [from_graph, from_partition, from_clusters]
+        every: list[StartFunction] = [from_graph, from_partition, from_clusters]
+        return every if problem.rich else [*every, from_network]
     share = problem.pairs.n_same / len(problem.pairs)
     edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
     values, _ = spectral_embedding(graph, wanted)

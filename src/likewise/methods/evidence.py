@@ -157,9 +157,12 @@ def _by_em(
     learned = result.transition
     if later is not None:
         learned = align_transition(later, torch.from_numpy(learned)).numpy()
+    # A network learns from what was judged, or, where that says little, from what EM believes.
+    of_classes = result.module is None and result.features_say_more
     return Evidence(
-        rows=torch.from_numpy(result.judged),
+        rows=torch.from_numpy(result.classes if of_classes else result.judged),
         why=f"{why}; {result.choice}",
+        of_classes=of_classes,
         channel=result.channel,
         transition=learned,
         annotators=result.annotators or None,

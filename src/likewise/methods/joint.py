@@ -66,7 +66,12 @@ def joint_program(
     if found.model is not None:
         fitted = _as_fitted(found, problem)
     else:
-        fitted = yield from evidence_program(problem, found.rows, given, found.transition)
+        estimated = found.transition
+        if found.of_classes and estimated is not None:
+            estimated = np.eye(problem.n_classes)
+        fitted = yield from evidence_program(problem, found.rows, given, estimated)
+        if found.of_classes and found.transition is not None:
+            fitted = replace(fitted, transition=found.transition)
     return replace(
         fitted,
         choice=f"joint: {found.why}" + (f"; {fitted.choice}" if fitted.choice else ""),
