@@ -10,6 +10,14 @@ from likewise.inference import fit_joint
 from likewise.inference.em import Options
 from likewise.inference.fit_selection import FlatHead, PriorHead, fit_selected, fit_with
 from likewise.inference.problem import make_problem
+from likewise.inference.start_selection import (
+    distinct,
+    from_clusters,
+    from_graph,
+    from_network,
+    from_partition,
+    promising_starts,
+)
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import RateChannel
@@ -86,3 +94,38 @@ def test_a_prior_head_lets_features_help_and_never_say_that_people_err() -> None
     assert matched_accuracy(bound.targets.classes.argmax(1).numpy(), z) > 0.97
     assert float(bound.transition.diagonal().min()) > 0.99
     assert float(bound.log_g.exp().amax(1).mean()) > 0.7  # it does look at the items
+
+
+def test_starts_that_lead_to_one_place_are_tried_once() -> None:
+    rng = np.random.default_rng(0)
+    belief = torch.eye(4)[torch.from_numpy(rng.integers(0, 4, 400))]
+    few_moved, many_moved = belief.clone(), belief.clone()
+    few_moved[:3] = torch.eye(4)[(belief[:3].argmax(1) + 1) % 4]
+    many_moved[:40] = torch.eye(4)[(belief[:40].argmax(1) + 1) % 4]
+    starts = [(b, RateChannel()) for b in (belief, belief[:, [2, 0, 3, 1]], few_moved, many_moved)]
+    kept = distinct(starts)
+    assert [id(start[0]) for start in kept] == [id(belief), id(many_moved)]
+
+
+def test_several_people_about_a_small_table_have_all_starts_and_heads() -> None:
+    rng = np.random.default_rng(0)
+    items, y, _ = crowd(apart=1.0, misled=0.0)
+    few = items[:, :6]
+    problem = make_problem(few, people(y, rng), N_CLASSES, None, "estimate", rng, "cpu", Options())
+    assert [type(head).__name__ for head in problem.heads()][-2:] == ["GaussianHead", "NetworkHead"]
+    assert promising_starts(problem) == [from_graph, from_partition, from_clusters, from_network]
+    nobody = Pairs(problem.pairs.left, problem.pairs.right, problem.pairs.same)
+    alone = make_problem(few, nobody, N_CLASSES, None, "estimate", rng, "cpu", Options())
+    assert alone.features is None  # lifting and a network of its own recipe take it
+
+
+def test_where_judgements_say_little_a_network_learns_from_what_em_believes() -> None:
+    """20 kinds of 15 items, 6 columns that show them: hardly a judgement for each two kinds."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(20), 15)
+    items = (3 * rng.normal(size=(20, 6))[y] + rng.normal(size=(300, 6))).astype(np.float32)
+    result = fit_joint(items, people(y, rng, 1500), 20, random_state=0)
+    assert result.features_say_more
+    assert result.module is None
+    clear = fit_joint(items[:45], people(y[:45], rng, 4500), 3, random_state=0)
+    assert not clear.features_say_more

@@ -8,7 +8,7 @@ from scipy.special import betaln, expit, logit
 from sklearn.metrics import adjusted_rand_score
 
 from group_cases import partitions
-from likewise.inference.partition import infer_partition
+from likewise.inference.partition import find_labels, infer_partition
 from likewise.inference.partition.answers import (
     Answers,
     Rates,
@@ -266,3 +266,24 @@ def test_pair_prior_learns_similarity(rng: np.random.Generator) -> None:
     assert odds[same].mean() > odds[~same].mean() + 1
     assert expit(odds).mean() == pytest.approx(noisy.mean(), abs=0.01)
     assert logit(noisy).min() < odds[~same].mean() < odds[same].mean()
+
+
+def test_of_a_given_number_draws_decide_not_the_likeliest_partition() -> None:
+    """20 groups of 6 items, hubs asked oftenest and one asked pair in twelve inside a group: many
+    items have hardly a link, and the likeliest partition puts them where chance has it."""
+    likeliest, drawn = [], []
+    for seed in range(3):
+        rng = np.random.default_rng([seed, 5])
+        truth = rng.permutation(np.repeat(np.arange(20), 6))
+        i, j = np.triu_indices(120, 1)
+        hub = rng.pareto(1.5, 120) + 0.2
+        weight = hub[i] * hub[j] * np.where(truth[i] == truth[j], 4.0, 1.0)
+        pool = rng.choice(len(i), 600, replace=False, p=weight / weight.sum())
+        pair = rng.choice(pool, 3600)
+        said = rng.random(3600) < np.where(truth[i[pair]] == truth[j[pair]], 0.85, 0.15)
+        one = find_labels(i[pair], j[pair], said, n_items=120, n_groups=20, seed=seed)
+        many = infer_partition(i[pair], j[pair], said, n_items=120, n_groups=20, seed=seed)
+        assert many.n_groups == 20
+        likeliest.append(adjusted_rand_score(truth, one))
+        drawn.append(adjusted_rand_score(truth, many.labels))
+    assert np.mean(drawn) > np.mean(likeliest) + 0.03, (likeliest, drawn)

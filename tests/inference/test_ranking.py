@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from likewise import Pairs
 from likewise.inference.graph import Graph
-from likewise.inference.ranking import answer_scores, jackknife_error
+from likewise.inference.ranking import answer_scores, by_pair, jackknife_error
 
 
 def truth_and_graph(seed: int, per_item: int = 6) -> tuple[torch.Tensor, Graph]:
@@ -48,3 +49,10 @@ def test_error_is_larger_where_judgements_share_items() -> None:
     naive = float(shared.std()) / len(shared) ** 0.5
     assert jackknife_error(shared, graph, generator) > 2 * naive
     assert jackknife_error(alone, graph, generator) < 2 * naive
+
+
+def test_every_pair_counts_alike_however_often_it_was_judged() -> None:
+    graph = Graph.from_pairs(Pairs([0, 1, 0, 2], [1, 0, 1, 1], [True, True, False, True]))
+    scores = torch.tensor([-1.0, -2.0, -3.0, -8.0], dtype=torch.float64)
+    means = [-(1 + 2 + 3) / 3, -8.0]  # of the pair (0, 1), judged three times, and of (1, 2)
+    assert float(by_pair(scores, graph).mean()) == pytest.approx(np.mean(means))

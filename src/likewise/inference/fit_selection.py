@@ -5,7 +5,7 @@ compare these: the density of the features outvotes people, and a head that foll
 explains its own best. Errors are a jackknife over items, and what is simpler is kept unless the
 other foretells clearly better: a stiff head before a flexible one, no features before features that
 tell nothing. That people mistake an item is believed only where features tell a good part of what
-people see. Among starts that foretell alike, the joint evidence of items and judgements decides.
+people see.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tr
     """All starts with the stiffest head, and all heads from the best of these."""
     stiff, *flexible = seen.heads()
     trials = [_tried(seen, unseen, stiff, start) for start in starts]
-    best = _most_telling(trials, unseen, seen.generator)
+    best = max(trials, key=_foretold)
     start = starts[trials.index(best)]
     assert seen.features is not None
     near = nearest_neighbours(seen.features.points.cpu().numpy())
@@ -157,7 +157,7 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     """EM from all starts by judgements alone, or a start as it was found."""
     stiff = seen.heads()[0]
     trials = [_tried(seen, unseen, FlatHead(stiff), start) for start in distinct(starts)]
-    best = _most_telling(trials, unseen, seen.generator)
+    best = max(trials, key=_foretold)
     if isinstance(seen.graph, SortGraph):
         return best
     found = [
@@ -237,14 +237,6 @@ def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial
         return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
     scores = answer_log_likelihood(belief, unseen, state.channel).double()
     return Trial(state, head, by_pair(scores, unseen))
-
-
-def _most_telling(trials: list[Trial], unseen: Graph, generator: torch.Generator) -> Trial:
-    """Of the trials within a standard error of the best, the one of highest evidence (the
-    one-standard-error rule, Breiman et al. 1984)."""
-    best = max(trials, key=_foretold)
-    close = [trial for trial in trials if _ahead(best, trial, unseen, generator) <= 1]
-    return max(close, key=lambda trial: trial.state.evidence)
 
 
 def _foretold(trial: Trial) -> float:
