@@ -47,8 +47,8 @@ def test_error_is_larger_where_judgements_share_items() -> None:
     shared = per_item[graph.left.long()] + per_item[graph.right.long()]
     alone = shared[torch.randperm(len(shared), generator=generator)]
     naive = float(shared.std()) / len(shared) ** 0.5
-    assert jackknife_error(shared, graph, generator) > 2 * naive
-    assert jackknife_error(alone, graph, generator) < 2 * naive
+    assert jackknife_error(shared, graph) > 2 * naive
+    assert jackknife_error(alone, graph) < 2 * naive
 
 
 def test_every_pair_counts_alike_however_often_it_was_judged() -> None:
@@ -56,3 +56,16 @@ def test_every_pair_counts_alike_however_often_it_was_judged() -> None:
     scores = torch.tensor([-1.0, -2.0, -3.0, -8.0], dtype=torch.float64)
     means = [-(1 + 2 + 3) / 3, -8.0]  # of the pair (0, 1), judged three times, and of (1, 2)
     assert float(by_pair(scores, graph).mean()) == pytest.approx(np.mean(means))
+
+
+def test_error_is_that_of_leaving_out_each_item() -> None:
+    _, graph = truth_and_graph(3, per_item=4)
+    scores = torch.randn(len(graph), generator=torch.Generator().manual_seed(0))
+    means = []
+    for item in range(graph.n_items):
+        rest = (graph.left != item) & (graph.right != item)
+        if not bool(rest.all()):
+            means.append(float(scores[rest].double().mean()))
+    n = len(means)
+    slow = ((n - 1) / n / 2 * np.square(np.array(means) - np.mean(means)).sum()) ** 0.5
+    assert jackknife_error(scores, graph) == pytest.approx(slow, rel=1e-6)

@@ -116,16 +116,16 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
     """The fit to go on with: with features, with less of their say, or without."""
     best = _with_features(seen, unseen, distinct(starts))
     without = _without_features(seen, unseen, starts)
-    ahead = _ahead(best, without, unseen, seen.generator)
+    ahead = _ahead(best, without, unseen)
     if ahead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
         without = max(without, longer, key=_foretold)
-        ahead = _ahead(best, without, unseen, seen.generator)
+        ahead = _ahead(best, without, unseen)
     if ahead < -CLEARLY:
         return without
     tells = False
     if _says_something(without, seen, unseen, starts[0][1]):  # else features are all there is
         tells = _tells(seen, best.head, without.state)
-        if ahead <= 1 and not tells:
+        if ahead <= CLEARLY and not tells:
             return without
     if tells:
         return best
@@ -145,7 +145,7 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tr
         other = _tried(seen, unseen, head, start)
         # What foretells people better may have learned their mistakes.
         one, two = best.state.targets, other.state.targets
-        ahead = _ahead(other, best, unseen, seen.generator)
+        ahead = _ahead(other, best, unseen)
         mistakes = near.prefers(one.classes, two.classes, two.perceived)
         mended = near.prefers(two.classes, one.classes, one.perceived)
         if (ahead > 1 and not mistakes) or (ahead > -CLEARLY and mended):
@@ -168,7 +168,7 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     if not found:
         return best
     likeliest = max(found, key=lambda trial: trial.state.evidence)
-    ahead = _ahead(likeliest, best, unseen, seen.generator)
+    ahead = _ahead(likeliest, best, unseen)
     # Its groups by the same channel: one that EM has refined would speak for them.
     groups = as_found(seen, (best.state.targets.perceived, starts[likeliest.number][1]))
     likelier = likeliest.state.evidence > groups.evidence - A_NAT
@@ -200,7 +200,7 @@ def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Ch
     flat = torch.full_like(belief, 1 / seen.n_classes)
     channel = channel.update(edge_statistics(guess(flat), seen.graph, channel))
     nothing = by_pair(answer_log_likelihood(flat, unseen, channel).double(), unseen)
-    if _ahead(trial, replace(trial, scores=nothing), unseen, seen.generator) > CLEARLY:
+    if _ahead(trial, replace(trial, scores=nothing), unseen) > CLEARLY:
         return True
     explained, before = (
         float(answer_log_likelihood(b, seen.graph, own).double().sum())
@@ -243,12 +243,12 @@ def _foretold(trial: Trial) -> float:
     return float(trial.scores.sum())
 
 
-def _ahead(one: Trial, other: Trial, unseen: Graph, generator: torch.Generator) -> float:
+def _ahead(one: Trial, other: Trial, unseen: Graph) -> float:
     """By how many standard errors one foretells unseen judgements better than the other."""
     gain = one.scores - other.scores
     if not len(gain):
         return 0.0
-    error = jackknife_error(gain, unseen, generator)
+    error = jackknife_error(gain, unseen)
     return float(gain.mean()) / max(error, LEAST_ERROR)
 
 

@@ -14,7 +14,6 @@ from torch import Tensor
 from likewise.inference.graph import Graph
 
 HELD_OUT = 0.15
-GROUPS = 20
 
 
 def held_out(graph: Graph, generator: torch.Generator) -> Tensor:
@@ -67,16 +66,16 @@ def _equal(belief: Tensor, graph: Graph) -> Tensor:
     return both.sum(1).clamp(1e-6, 1 - 1e-6)
 
 
-def jackknife_error(scores: Tensor, graph: Graph, generator: torch.Generator) -> float:
-    """Standard error of the mean of scores (m,), items left out a group at a time."""
-    group = torch.randint(GROUPS, (graph.n_items,), generator=generator)
-    left, right = group[graph.left.long()], group[graph.right.long()]
-    means = []
-    for k in range(GROUPS):
-        rest = (left != k) & (right != k)
-        if bool(rest.any()):
-            means.append(scores[rest].mean())
-    spread = torch.stack(means)
-    count = len(spread)
-    # Leaving out a group of items takes both ends with it: twice a group's share of judgements.
-    return float(((count - 1) / count * ((spread - spread.mean()) ** 2).sum() / 2).sqrt())
+def jackknife_error(scores: Tensor, graph: Graph) -> float:
+    """Standard error of the mean of scores (m,), items left out one at a time."""
+    ends = torch.cat([graph.left, graph.right]).long().cpu()
+    own = torch.bincount(ends, torch.cat([scores, scores]).cpu().double())
+    count = torch.bincount(ends)
+    judged = (count > 0) & (count < len(scores))
+    if not bool(judged.any()):
+        return float("inf")
+    total = float(scores.double().sum())
+    means = (total - own[judged]) / (len(scores) - count[judged])  # without each item
+    # Leaving out an item takes the other end of its judgements with it: each is left out twice.
+    share = (len(means) - 1) / len(means) / 2
+    return float((share * ((means - means.mean()) ** 2).sum()).sqrt())

@@ -72,6 +72,8 @@ def joint_program(
         fitted = yield from evidence_program(problem, found.rows, given, estimated)
         if found.of_classes and found.transition is not None:
             fitted = replace(fitted, transition=found.transition)
+        if found.features_say_nothing:
+            fitted = replace(fitted, transition=found.transition, posterior=found.posterior)
     return replace(
         fitted,
         choice=f"joint: {found.why}" + (f"; {fitted.choice}" if fitted.choice else ""),

@@ -93,7 +93,7 @@ def _compared(
     score = answer_scores(trial.belief, seen, unseen)
     flat = answer_scores(torch.full_like(trial.belief, 1 / joint.n_classes), seen, unseen)
     gain = float((score - flat).mean())
-    error = jackknife_error(score - flat, unseen, joint.generator)
+    error = jackknife_error(score - flat, unseen)
     told = f"lifting explains an unseen judgement by {gain:.3f} nats (error {error:.3f})"
     # Below that the graph falls apart, and EM would have nothing to begin from.
     holds_together = 2 * len(graph) >= joint.n_classes * graph.n_items
@@ -104,7 +104,7 @@ def _compared(
         # By what an item was taken for, its own judgements included: where whole items are
         # mistaken, that foretells answers which its class does not.
         further = answer_scores(state.targets.perceived, seen, unseen) - score
-        error = jackknife_error(further, unseen, joint.generator)
+        error = jackknife_error(further, unseen)
         told += f", EM by {gain + float(further.mean()):.3f}"
         if float(further.mean()) > error:
             return _by_em(_go_on(joint, state), told)
