@@ -5,11 +5,12 @@ compare these: the density of the features outvotes people, and a head that foll
 explains its own best. Errors are a jackknife over items, and what is simpler is kept unless the
 other foretells clearly better: a stiff head before a flexible one, no features before features that
 tell nothing. That people mistake an item is believed only where features tell a good part of what
-people see.
+people see. Among starts that foretell alike, the joint evidence of items and judgements decides.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -52,6 +53,7 @@ LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and alwa
 CLEARLY = 2.0  # standard errors
 A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
 GOOD_PART = 1 / 3
+FADED = 0.9  # of the entropy of knowing nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +139,7 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tr
     """All starts with the stiffest head, and all heads from the best of these."""
     stiff, *flexible = seen.heads()
     trials = [_tried(seen, unseen, stiff, start) for start in starts]
-    best = max(trials, key=_foretold)
+    best = _most_telling(trials, unseen)
     start = starts[trials.index(best)]
     assert seen.features is not None
     near = nearest_neighbours(seen.features.points.cpu().numpy())
@@ -157,7 +159,7 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     """EM from all starts by judgements alone, or a start as it was found."""
     stiff = seen.heads()[0]
     trials = [_tried(seen, unseen, FlatHead(stiff), start) for start in distinct(starts)]
-    best = max(trials, key=_foretold)
+    best = _most_telling(trials, unseen)
     if isinstance(seen.graph, SortGraph):
         return best
     found = [
@@ -237,6 +239,21 @@ def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial
         return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
     scores = answer_log_likelihood(belief, unseen, state.channel).double()
     return Trial(state, head, by_pair(scores, unseen))
+
+
+def _most_telling(trials: list[Trial], unseen: Graph) -> Trial:
+    """Of the trials within a standard error of the best, the one of highest evidence (the
+    one-standard-error rule, Breiman et al. 1984); one that has faded says nothing of anything."""
+    decided = [trial for trial in trials if not _has_faded(trial)] or trials
+    best = max(decided, key=_foretold)
+    close = [trial for trial in decided if _ahead(best, trial, unseen) <= 1]
+    return max(close, key=lambda trial: trial.state.evidence)
+
+
+def _has_faded(trial: Trial) -> bool:
+    """Whether every class is about as likely for a usual item."""
+    belief = trial.state.targets.perceived
+    return bool(entropy(belief).mean() > FADED * math.log(belief.shape[1]))
 
 
 def _foretold(trial: Trial) -> float:
