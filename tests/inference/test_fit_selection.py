@@ -6,9 +6,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from likewise import SimilarityClassifier
 from likewise.inference import fit_joint
-from likewise.inference.em import Options
-from likewise.inference.fit_selection import FlatHead, PriorHead, fit_selected, fit_with
+from likewise.inference.cross_fitting import Targets
+from likewise.inference.em import Options, State
+from likewise.inference.fit_selection import (
+    FlatHead,
+    PriorHead,
+    Trial,
+    _most_telling,
+    fit_selected,
+    fit_with,
+)
+from likewise.inference.gaussian import Features, GaussianHead
+from likewise.inference.graph import Graph
+from likewise.inference.posterior import Posterior
 from likewise.inference.problem import make_problem
 from likewise.inference.start_selection import (
     distinct,
@@ -53,6 +65,16 @@ def test_features_that_say_nothing_have_no_say() -> None:
     assert isinstance(head, FlatHead)
     assert matched_accuracy(state.targets.classes.argmax(1).numpy(), y) == 1.0
     assert float(state.transition.diagonal().min()) > 0.99
+
+
+def test_columns_that_say_nothing_do_not_touch_what_judgements_say() -> None:
+    """A network that is trained on them afterwards knows nothing, and its posterior is not told."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, N_CLASSES, 90)
+    items = rng.normal(size=(90, 4)).astype(np.float32)
+    clf = SimilarityClassifier(N_CLASSES, random_state=0, verbose=False)
+    clf.fit(items, people(y, rng, 1800))
+    assert matched_accuracy(np.asarray(clf.labels_), y) > 0.97
 
 
 def test_features_that_show_the_classes_mend_what_people_take_for_another() -> None:
@@ -129,3 +151,30 @@ def test_where_judgements_say_little_a_network_learns_from_what_em_believes() ->
     assert result.module is None
     clear = fit_joint(items[:45], people(y[:45], rng, 4500), 3, random_state=0)
     assert not clear.features_say_more
+
+
+def test_a_fit_that_has_faded_is_not_taken_for_a_likely_one() -> None:
+    """It foretells what nothing foretells, and no mistake lowers its evidence."""
+    rng = np.random.default_rng(0)
+    _, y, _ = crowd(apart=0.0, misled=0.0)
+    graph = Graph.from_pairs(people(y, rng, 400))
+    sure = 0.9 * torch.eye(N_CLASSES)[torch.from_numpy(y)] + 0.1 / N_CLASSES
+    flat = torch.full_like(sure, 1 / N_CLASSES)
+    scores = torch.from_numpy(rng.normal(size=400))
+    decided, faded, likelier = (
+        trial_of(belief, evidence, scores)
+        for belief, evidence in ((sure, -900.0), (flat, -100.0), (sure, -800.0))
+    )
+    assert _most_telling([decided, faded], graph) is decided
+    assert _most_telling([decided, faded, likelier], graph) is likelier
+    assert _most_telling([faded], graph) is faded
+
+
+def trial_of(belief: torch.Tensor, evidence: float, scores: torch.Tensor) -> Trial:
+    """A fit of these beliefs and this evidence, that foretells unseen answers so well."""
+    posterior = Posterior(belief.log(), evidence, 0, True)
+    targets = Targets(belief, belief, belief, torch.ones(len(belief)))
+    eye = torch.eye(belief.shape[1], dtype=torch.float64)
+    state = State(targets, eye, RateChannel(), belief.log(), posterior, evidence)
+    features = Features.of(torch.randn(6, 3))
+    return Trial(state, GaussianHead(features, 1.0), scores)
