@@ -24,7 +24,6 @@ from likewise.inference.fit_selection import fit_selected, fit_sorted, fit_with
 from likewise.inference.graph import contract
 from likewise.inference.posterior import entropy
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
-from likewise.inference.silent_heads import FlatHead, PriorHead
 from likewise.inference.sort_graph import sorts_of
 from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
 from likewise.io.progress import stage
@@ -65,8 +64,6 @@ class JointResult:
     """The figures behind it."""
     features_say_more: bool = False
     """Whether its features say more about a usual item than its judgements do."""
-    features_say_nothing: bool = False
-    """Whether the classes were found without them."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,6 @@ def fit_joint(
         fit.evidence | {"evidence": state.evidence},
         problem.features is not None
         and bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean()),
-        isinstance(fit.head, FlatHead) and not isinstance(fit.head, PriorHead),
     )
 
 

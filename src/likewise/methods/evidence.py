@@ -51,8 +51,6 @@ class Evidence:
     """A table of people by columns, most reliable first."""
     posterior: NDArray[np.float32] | None = None
     """(N, C) P(y | item, judgements), where EM has found it."""
-    features_say_nothing: bool = False
-    """Whether EM has found it without the items: a network that learns it cannot add to it."""
     model: nn.Module | None = None
     """The classifier itself, where EM ends in one that no network would improve."""
     history: list[dict[str, object]] = field(default_factory=list)
@@ -169,7 +167,6 @@ def _by_em(
         transition=learned,
         annotators=result.annotators or None,
         posterior=result.classes,
-        features_say_nothing=result.features_say_nothing,
         model=result.module,
         history=[_row(row) for row in result.history],
     )

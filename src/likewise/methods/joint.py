@@ -44,6 +44,7 @@ from likewise.training.recipe import Recipe
 # until it moves by less than that.
 MOVED = 0.1
 MOST_ROUNDS = 3
+MUCH_LESS = 0.3  # of the mean diagonal of T
 
 
 def joint_program(
@@ -72,7 +73,7 @@ def joint_program(
         fitted = yield from evidence_program(problem, found.rows, given, estimated)
         if found.of_classes and found.transition is not None:
             fitted = replace(fitted, transition=found.transition)
-        if found.features_say_nothing:
+        if _did_not_learn(fitted, found):
             fitted = replace(fitted, transition=found.transition, posterior=found.posterior)
     return replace(
         fitted,
@@ -156,6 +157,15 @@ def _one_network(
     objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
     run = yield network_run(problem, objective, recipe, train, held, start=0)
     return calibrated(problem, run, evidence, held)
+
+
+def _did_not_learn(fitted: FitResult, found: Evidence) -> bool:
+    """Whether a network's T keeps far less than EM's: what it could not learn from the items it
+    takes for noise, and its posterior would forget what was judged."""
+    if found.posterior is None or found.transition is None or fitted.transition is None:
+        return False
+    lost = np.trace(found.transition) - np.trace(fitted.transition)
+    return bool(lost > MUCH_LESS * len(found.transition))
 
 
 def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
