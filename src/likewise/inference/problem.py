@@ -69,8 +69,8 @@ class JointProblem:
 
     @property
     def rich(self) -> bool:
-        """Whether a network could memorise every item: as many features as items, or nearly."""
-        return self.items.shape[1] >= RICH_FEATURES * len(self.items)
+        """Whether a network could memorise every item: a feature for four of them, or more."""
+        return _are_rich(self.items)
 
     def with_transition(self, transition: Tensor) -> JointProblem:
         """The same with T fixed."""
@@ -129,8 +129,11 @@ def make_problem(
 
 def has_rich_features(items: NDArray[np.generic], network: str | nn.Module | None) -> bool:
     """Whether Gaussian heads suit the items: few, with many features each."""
-    rich = items.ndim == 2 and items.shape[1] >= RICH_FEATURES * len(items)
-    return rich and _are_at_most(MAX_GAUSSIAN_ITEMS, items, network)
+    return _are_at_most(MAX_GAUSSIAN_ITEMS, items, network) and _are_rich(items)
+
+
+def _are_rich(items: NDArray[np.generic] | Tensor) -> bool:
+    return bool(items.shape[1] >= RICH_FEATURES * len(items))
 
 
 def _are_at_most(most: int, items: NDArray[np.generic], network: str | nn.Module | None) -> bool:

@@ -9,7 +9,6 @@ from typing import TypedDict
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from torch import Tensor
 
@@ -31,6 +30,7 @@ from likewise.inference.starts import (
     spectral_start,
 )
 from likewise.io.progress import tracked
+from likewise.metrics import matched_accuracy
 from likewise.noise.channels import Channel, ExactChannel
 
 TRIAL_ROUNDS = 2
@@ -90,19 +90,11 @@ def distinct(starts: list[Start]) -> list[Start]:
     """Without those that put all but a few items where an earlier one does: they lead there too."""
     kept: list[Start] = []
     for start in starts:
-        labels = start[0].argmax(dim=1)
-        if all(_agreement(labels, other[0].argmax(dim=1)) < ALIKE for other in kept):
+        labels = start[0].argmax(dim=1).cpu().numpy()
+        others = (other[0].argmax(dim=1).cpu().numpy() for other in kept)
+        if all(matched_accuracy(labels, other) < ALIKE for other in others):
             kept.append(start)
     return kept
-
-
-def _agreement(one: Tensor, other: Tensor) -> float:
-    """Share of items (N,), (N,) that are in one class of both, classes matched."""
-    if not len(one):
-        return 1.0
-    n = int(torch.maximum(one.max(), other.max())) + 1
-    table = torch.bincount(one * n + other, minlength=n * n).view(n, n).cpu().numpy()
-    return float(table[linear_sum_assignment(-table)].sum() / len(one))
 
 
 def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, Head]:
