@@ -175,3 +175,32 @@ def test_components_in_pieces_are_those_of_all_at_once() -> None:
     whole = edges.components(left, right, 400)
     assert joined.count == whole.max() + 1
     assert len(np.unique(np.stack([joined.ids, whole]), axis=1).T) == joined.count
+
+
+def test_what_is_never_held_at_once_is_not_refused_for_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_rows = 200_000
+    given = {"left": np.zeros(n_rows, np.int32), "right": np.ones(n_rows, np.int32)}
+    table = pa.table(given | {"same": np.ones(n_rows, bool)})
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1000)
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0005")
+    found = JudgementStream.open(tmp_path / "rows.parquet")
+    assert found is not None
+    assert found.seen.judgements == n_rows
+    with pytest.raises(InputError, match="LIKEWISE_MAX_GB"):
+        Pairs.read(tmp_path / "rows.parquet")
+
+
+def test_a_row_group_too_large_for_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_rows = 200_000
+    given = {"left": np.zeros(n_rows, np.int32), "right": np.ones(n_rows, np.int32)}
+    table = pa.table(given | {"same": np.ones(n_rows, bool)})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0005")
+    found = JudgementStream.open(tmp_path / "rows.parquet")
+    assert found is not None
+    with pytest.raises(InputError, match="LIKEWISE_MAX_GB"):
+        _ = found.seen

@@ -9,10 +9,12 @@ log P(answer | equal) - log P(answer | different).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from torch import Tensor
 
 from likewise.inference.graph import Graph
@@ -137,6 +139,27 @@ def _bags(
         local = owners[part] - items.start
         found.append(Bags.of(local, by_block.indices[part], weight, items.stop - items.start))
     return found
+
+
+def add_field(field: Tensor, graph: Graph, channel: Channel, belief: Tensor) -> None:
+    """Add to ``field`` (N, C) what the judgements tell under ``belief`` (N, C), once.
+
+    A field that is asked for once is not worth the sorting of `SparseField`.
+    """
+    if not (channel.two_rate and graph.device.type == "cpu"):
+        for items, told in ScatterField(graph, channel, belief).blocks(belief):
+            field[items] += told
+        return
+    table = channel.log_table().to(belief)
+    gain = torch.empty(len(graph), dtype=belief.dtype)
+    for part in graph.chunks():
+        rows = graph.edge_log_table(channel, part, table)
+        torch.sub(rows[:, 0], rows[:, 1], out=gain[part])
+    ends, shape = (graph.left.numpy(), graph.right.numpy()), (graph.n_items, graph.n_items)
+    gains = sparse.coo_array((gain.numpy(), ends), shape=shape)
+    with ThreadPoolExecutor(2) as pool:
+        for told in pool.map(lambda one_way: one_way @ belief.numpy(), (gains, gains.T)):
+            field += torch.from_numpy(told)
 
 
 def field_operator(graph: Graph, channel: Channel, like: Tensor) -> ScatterField | SparseField:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.inference.fields import BLOCK, field_operator
+from likewise.inference.fields import BLOCK, add_field
 from likewise.inference.graph import Graph
 from likewise.nn.cpu_kernels import softmax
 from likewise.noise.channels import Channel
@@ -36,8 +36,7 @@ def mean_field_pass(
             annotator=None if piece.annotator is None else torch.from_numpy(piece.annotator),
         )
         del piece
-        for items, told in field_operator(graph, channel, belief).blocks(belief):
-            field[items] += told
+        add_field(field, graph, channel, belief)
     for items in chunks(len(field), BLOCK):
         field[items] = softmax(field[items].add_(log_prior[items]))
     return field

@@ -49,14 +49,14 @@ def _refuse_repeated(path: Path, columns: Sequence[str]) -> None:
 
 
 class ParquetTable:
-    """A Parquet file, or a folder of them read in the order of their names."""
+    """A Parquet file, or a folder of them in the order of names; ``kept``: all rows at once."""
 
     batch_rows = _BATCH_ROWS
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, kept: bool = True) -> None:
         import pyarrow.parquet as pq
 
-        self.path = path
+        self.path, self._kept = path, kept
         self._parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         with arrow_errors(path):
             self.columns = [str(name) for name in pq.read_schema(self._parts[0]).names]
@@ -72,20 +72,20 @@ class ParquetTable:
     def _check_size(self, names: Sequence[str]) -> None:
         """Equal rows and repeated text are next to nothing in a Parquet file, and much in memory.
 
-        By the files' own account: as many cells of four bytes, or what is unpacked if that is more.
+        By the files' own account: as many cells of four bytes, or what is unpacked if that is more;
+        of all rows, or of the largest row group where rows are not kept.
         """
         import pyarrow.parquet as pq
 
-        unpacked = 0
-        for part in self._parts:
-            about = pq.read_metadata(part)
+        groups = [(0, 0)]
+        for about in map(pq.read_metadata, self._parts):
             # By row groups: asked for a damaged column's own size, Arrow ends the whole process.
-            groups = (about.row_group(k) for k in range(about.num_row_groups))
-            unpacked += sum(group.total_byte_size for group in groups)
-        rows = self.count_rows()
+            each = (about.row_group(k) for k in range(about.num_row_groups))
+            groups += [(group.num_rows, group.total_byte_size) for group in each]
+        held = tuple(map(sum, zip(*groups, strict=True))) if self._kept else max(groups)
         check_memory(
-            f"{self.path.name}: {rows:,} rows of {len(names):,} columns",
-            max(4 * rows * len(names), unpacked),
+            f"{self.path.name}: {held[0]:,} rows of {len(names):,} columns",
+            max(4 * held[0] * len(names), held[1]),
             self.bytes_on_disk(),
         )
 
@@ -102,7 +102,8 @@ class ParquetTable:
             _check_columns(part, schema, names)
             # All text as a dictionary: one long text in every row would be as many copies of it.
             coded = [*text, *(name for name in names if _is_text_type(schema.field(name).type))]
-            with pq.ParquetFile(part, read_dictionary=coded) as file:
+            # What is buffered ahead stays until the file is closed, in the end all of it.
+            with pq.ParquetFile(part, read_dictionary=coded, pre_buffer=False) as file:
                 rows = max(1, min(self.batch_rows, _BATCH_CELLS // max(1, len(names))))
                 yield from file.iter_batches(rows, columns=list(names))
 

@@ -7,11 +7,12 @@ folders that ``likewise compact`` wrote, whose repeats come as often as they wer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ from likewise.pairs.formats.paths import is_compact, path_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_Thing = TypeVar("_Thing")
 
 PIECE = 1 << 25
 """Judgements handled at a time: temporary arrays of a GB, fixed costs a few times a billion."""
@@ -154,11 +157,12 @@ class JudgementStream:
 
     def pieces(self, rows: int | None = None) -> Iterator[Piece]:
         """All judgements that count, about ``rows`` at a time."""
-        return _joined(self._pieces(_Tally()), PIECE if rows is None else rows)
+        return _read_ahead(_joined(self._pieces(_Tally()), PIECE if rows is None else rows))
 
     @cached_property
     def _table(self) -> ParquetTable:
-        return ParquetTable(self.path / JUDGEMENTS if is_compact(self.path) else self.path)
+        path = self.path / JUDGEMENTS if is_compact(self.path) else self.path
+        return ParquetTable(path, kept=False)
 
     def _pieces(self, tally: _Tally) -> Iterator[Piece]:
         compacted = is_compact(self.path)
@@ -167,7 +171,8 @@ class JudgementStream:
         wanted = [names.left, names.right, names.same, *there, *(["count"] if compacted else [])]
         text = [] if compacted else [names.same, names.annotator]
         with arrow_errors(self.path):
-            for batch in self._table.batches(wanted, [name for name in text if name in wanted]):
+            coded = [name for name in text if name in wanted]
+            for batch in _read_ahead(self._table.batches(wanted, coded)):
                 yield _piece(batch, names, tally)
 
 
@@ -259,6 +264,15 @@ def _people(column: pa.Array, tally: _Tally) -> NDArray[np.int32]:
     coded = builder.finish().with_blank()
     own = [tally.people.setdefault(str(n), len(tally.people)) for n in coded.names]
     return np.array(own, np.int32)[coded.codes]
+
+
+def _read_ahead(source: Iterator[_Thing]) -> Iterator[_Thing]:
+    """The same things, each made by another thread while the one before it is used."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, source, None)
+        while (thing := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield thing
 
 
 def _joined(pieces: Iterator[Piece], rows: int) -> Iterator[Piece]:

@@ -111,13 +111,15 @@ def describe_stream(
 
 def _second_look(
     stream: JudgementStream,
-    component: NDArray[np.int32],
+    component: IndexArray,
     degree: NDArray[np.int64],
     index: StreamedPairIndex,
     rng: np.random.Generator,
 ) -> tuple[int, Triangles, Answers]:
     """``("different" inside a component, triangles, answers by pair)``, once items are known."""
     inside = 0
+    if len(component):  # as few bytes an item as tell components apart: they stay in the cache
+        component = component.astype(np.min_scalar_type(component.max()))
 
     def neighbours(centres: IndexArray) -> tuple[NDArray[np.int64], IndexArray]:
         nonlocal inside

@@ -266,24 +266,23 @@ class Neighbours:
     """The partners of chosen items, from judgements that come in pieces."""
 
     def __init__(self, centres: IndexArray, n_items: int) -> None:
-        self._position = np.full(n_items, -1, np.int32)
-        self._position[centres] = np.arange(len(centres), dtype=np.int32)
-        self._n_centres = len(centres)
+        self._centres = np.sort(centres)
+        self._is_centre = np.zeros(n_items, bool)  # a byte an item: most of it stays in the cache
+        self._is_centre[centres] = True
         self._owners: list[IndexArray] = [np.empty(0, np.int32)]
         self._partners: list[IndexArray] = [np.empty(0, np.int32)]
 
     def add(self, left: IndexArray, right: IndexArray) -> None:
         """Judgements (n,) between these items."""
         for here, there in ((left, right), (right, left)):
-            owner = self._position[here]
-            chosen = owner >= 0
-            self._owners.append(owner[chosen])
+            chosen = np.flatnonzero(self._is_centre[here])
+            self._owners.append(np.searchsorted(self._centres, here[chosen]))
             self._partners.append(there[chosen])
 
     def lists(self) -> tuple[NDArray[np.int64], IndexArray]:
         """``(start, neighbour)``: ``neighbour[start[k] : start[k + 1]]`` are those of centre k."""
         owner, partner = np.concatenate(self._owners), np.concatenate(self._partners)
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=self._n_centres))])
+        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(self._centres)))])
         return start, partner[np.argsort(owner, kind="stable")]
 
 
