@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from likewise import SimilarityClassifier
 from likewise.inference import fit_joint
 from likewise.inference.cross_fitting import Targets
-from likewise.inference.em import Options, State
+from likewise.inference.em import Options, State, first_targets
 from likewise.inference.fit_selection import (
     FlatHead,
     PriorHead,
@@ -22,6 +22,7 @@ from likewise.inference.gaussian import Features, GaussianHead
 from likewise.inference.graph import Graph
 from likewise.inference.posterior import Posterior
 from likewise.inference.problem import make_problem
+from likewise.inference.silent_heads import ShuffledHead
 from likewise.inference.start_selection import (
     distinct,
     from_clusters,
@@ -115,6 +116,26 @@ def test_a_prior_head_lets_features_help_and_never_say_that_people_err() -> None
     assert matched_accuracy(bound.targets.classes.argmax(1).numpy(), z) > 0.97
     assert float(bound.transition.diagonal().min()) > 0.99
     assert float(bound.log_g.exp().amax(1).mean()) > 0.7  # it does look at the items
+
+
+def test_a_shuffled_head_sees_every_item_with_the_features_of_another() -> None:
+    items, y, _ = crowd(apart=1.0, misled=0.0)
+    rng = np.random.default_rng(1)
+    pairs = people(y, rng)
+    order = torch.from_numpy(rng.permutation(N_ITEMS))
+    moved = np.empty_like(items)
+    moved[order] = items
+    targets = first_targets(torch.eye(N_CLASSES)[torch.from_numpy(y)])
+    folds = torch.arange(N_ITEMS) % 5
+    found = []
+    for features, wrap in ((moved, None), (items, order)):
+        problem = make_problem(features, pairs, N_CLASSES, None, "estimate", rng, "cpu", Options())
+        head = problem.heads()[0]
+        head = head if wrap is None else ShuffledHead(head, wrap)
+        log_g = head.crossfit(targets, torch.eye(N_CLASSES), folds, torch.Generator())
+        found.append(log_g.log_softmax(1).exp())
+    assert torch.allclose(*found, atol=1e-3)
+    assert matched_accuracy(found[1].argmax(1).numpy(), y) < 0.6
 
 
 def test_starts_that_lead_to_one_place_are_tried_once() -> None:

@@ -8,7 +8,7 @@ from scipy.special import betaln, expit, logit
 from sklearn.metrics import adjusted_rand_score
 
 from group_cases import partitions
-from likewise.inference.partition import find_labels, infer_partition
+from likewise.inference.partition import Partition, find_labels, infer, infer_partition
 from likewise.inference.partition.answers import (
     Answers,
     Rates,
@@ -281,9 +281,25 @@ def test_of_a_given_number_draws_decide_not_the_likeliest_partition() -> None:
         pool = rng.choice(len(i), 600, replace=False, p=weight / weight.sum())
         pair = rng.choice(pool, 3600)
         said = rng.random(3600) < np.where(truth[i[pair]] == truth[j[pair]], 0.85, 0.15)
-        one = find_labels(i[pair], j[pair], said, n_items=120, n_groups=20, seed=seed)
-        many = infer_partition(i[pair], j[pair], said, n_items=120, n_groups=20, seed=seed)
-        assert many.n_groups == 20
-        likeliest.append(adjusted_rand_score(truth, one))
-        drawn.append(adjusted_rand_score(truth, many.labels))
+        answers = Answers.build(i[pair], j[pair], said, 120, None, None)
+        _, states, sampled = infer._by_moves(answers, None, None, 20, rng)
+        assert len(np.unique(sampled.labels)) == 20
+        likeliest.append(adjusted_rand_score(truth, states[0].labels))
+        drawn.append(adjusted_rand_score(truth, sampled.labels))
     assert np.mean(drawn) > np.mean(likeliest) + 0.03, (likeliest, drawn)
+
+
+def test_which_pairs_were_asked_counts_where_the_number_of_groups_is_given() -> None:
+    """80 groups of 3, neighbours in a similarity asked: what was not asked is likely apart."""
+    rng = np.random.default_rng(4)
+    truth = np.repeat(np.arange(80), 3)
+    place = truth // 4 + 0.15 * rng.standard_normal(240)  # four groups look alike
+    i, j = np.triu_indices(240, 1)
+    asked = (np.abs(place[i] - place[j]) < 0.3) & (rng.random(len(i)) < 0.6)
+    asked |= truth[i] == truth[j]
+    left, right = np.repeat(i[asked], 3), np.repeat(j[asked], 3)
+    said = rng.random(len(left)) < np.where(truth[left] == truth[right], 0.8, 0.2)
+    for find in (infer_partition, find_labels):
+        found = find(left, right, said, n_items=240, n_groups=80, seed=0)
+        labels = found.labels if isinstance(found, Partition) else found
+        assert adjusted_rand_score(truth, labels) > 0.9

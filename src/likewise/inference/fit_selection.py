@@ -4,7 +4,7 @@ Everything is fitted to most of the judgements first and asked about the rest. E
 compare these: the density of the features outvotes people, and a head that follows every judgement
 explains its own best. Errors are a jackknife over items, and what is simpler is kept unless the
 other foretells clearly better: a stiff head before a flexible one, no features before features that
-tell nothing. That people mistake an item is believed only where features tell a good part of what
+tell nothing, or no more than those of other items would (a permutation test). That people mistake an item is believed only where features tell a good part of what
 people see. Among starts that foretell alike, the joint evidence of items and judgements decides.
 """
 
@@ -28,7 +28,7 @@ from likewise.inference.partition.sorts import Sorts
 from likewise.inference.posterior import entropy, guess
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.ranking import HELD_OUT, by_pair, held_out, jackknife_error
-from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead
+from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead, ShuffledHead
 from likewise.inference.sort_graph import SortGraph, pairwise_channel, sorted_starts
 from likewise.inference.start_selection import (
     Start,
@@ -116,18 +116,18 @@ def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None
 
 def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """The fit to go on with: with features, with less of their say, or without."""
-    best = _with_features(seen, unseen, distinct(starts))
+    best, shuffled = _with_features(seen, unseen, distinct(starts))
     without = _without_features(seen, unseen, starts)
-    ahead = _ahead(best, without, unseen)
-    if ahead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
+    lead = min(_ahead(best, other, unseen) for other in (shuffled, without))
+    if lead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
         without = max(without, longer, key=_foretold)
-        ahead = _ahead(best, without, unseen)
-    if ahead < -CLEARLY:
+        lead = min(lead, _ahead(best, without, unseen))
+    if _ahead(best, without, unseen) < -CLEARLY:
         return without
     tells = False
     if _says_something(without, seen, unseen, starts[0][1]):  # else features are all there is
         tells = _tells(seen, best.head, without.state)
-        if ahead <= CLEARLY and not tells:
+        if lead <= CLEARLY and not tells:
             return without
     if tells:
         return best
@@ -135,8 +135,9 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
     return _tried(seen, unseen, PriorHead(best.head), (perceived, best.state.channel))
 
 
-def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
-    """All starts with the stiffest head, and all heads from the best of these."""
+def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Trial]:
+    """All starts with the stiffest head, and all heads from the best of these; the best of all, and
+    the same with the features of other items."""
     stiff, *flexible = seen.heads()
     trials = [_tried(seen, unseen, stiff, start) for start in starts]
     best = _most_telling(trials, unseen)
@@ -152,7 +153,8 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tr
         mended = near.prefers(two.classes, one.classes, one.perceived)
         if (ahead > 1 and not mistakes) or (ahead > -CLEARLY and mended):
             best = other
-    return best
+    order = torch.randperm(seen.graph.n_items, generator=seen.generator).to(seen.graph.device)
+    return best, _tried(seen, unseen, ShuffledHead(best.head, order), start)
 
 
 def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
@@ -43,3 +43,29 @@ class PriorHead(FlatHead):
 class AsFoundHead(FlatHead):
     """A start that stands as it was found, without EM: groups of a correlation clustering, of a
     spectral one, of k-means."""
+
+
+@dataclass(frozen=True)
+class ShuffledHead:
+    """Every item with another one's features: what still helps then is not owed to features."""
+
+    classifier: Head
+    order: Tensor
+    """(N,) whose features an item has."""
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return self.classifier.temperatures
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Features stay where they are: what is known of the items is moved to them, and back."""
+        moved = Targets(*(vars(targets)[f.name][self.order] for f in fields(targets)))
+        found = self.classifier.crossfit(moved, transition, folds[self.order], generator)
+        back = torch.empty_like(found)
+        back[self.order] = found
+        return back
+
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+        raise NotImplementedError("It is only to compare with.")

@@ -100,18 +100,8 @@ def infer_partition(
         if found is not None:
             return _result(answers, len(left), found)
     given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
-    pair_odds, prior, rates = _pairs_alone(answers, given, items)
-    problem = Problem(answers, prior, n_groups, rng)
     with stage("finding groups", 0.6):
-        states = _search(problem, starts(problem, pair_odds), rates)
-        sampled = _by_sampling(problem, states[0])
-        if n_groups is None and 2 * answers.n_pairs < MOST_ASKED * n_items * (n_items - 1):
-            asked = Problem(answers, prior, None, rng, Asking.build(answers, rng))
-            begin = [state.labels for state in states[:2]]
-            other = _search(asked, begin + contractions(asked, pair_odds), rates)
-            drawn = _by_sampling(asked, other[0])
-            if _foretold(answers, drawn) > _foretold(answers, sampled):
-                problem, states, sampled = asked, other, drawn
+        problem, states, sampled = _by_moves(answers, given, items, n_groups, rng)
     refined = refine(problem, states) if blocks_apply(answers, states[0].labels) else None
     return _result(answers, len(left), sampled if refined is None else refined)
 
@@ -127,13 +117,35 @@ def find_labels(
     n_groups: int,
     seed: int = 0,
 ) -> IntArray:
-    """(N,) groups by the search of `infer_partition` alone: a start for what refines it itself."""
+    """(N,) groups by the moves of `infer_partition` alone: a start for what refines it itself."""
     answers = Answers.build(left, right, same, n_items, annotator, weight)
     if not answers.n_pairs:
         return np.arange(n_items) % n_groups
-    pair_odds, _, rates = _pairs_alone(answers, None, None)
-    problem = Problem(answers, None, n_groups, np.random.default_rng(seed))
-    return canonical(_search(problem, starts(problem, pair_odds), rates)[0].labels)
+    _, _, sampled = _by_moves(answers, None, None, n_groups, np.random.default_rng(seed))
+    return canonical(sampled.labels)
+
+
+def _by_moves(
+    answers: Answers,
+    given: FloatArray | None,
+    items: Vectors | None,
+    n_groups: int | None,
+    rng: np.random.Generator,
+) -> tuple[Problem, list[State], Refined]:
+    """The best partitions, and draws around them; which pairs were asked counts where that
+    foretells answers better."""
+    pair_odds, prior, rates = _pairs_alone(answers, given, items)
+    problem = Problem(answers, prior, n_groups, rng)
+    states = _search(problem, starts(problem, pair_odds), rates)
+    sampled = _by_sampling(problem, states[0])
+    if 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1):
+        asked = Problem(answers, prior, n_groups, rng, Asking.build(answers, rng))
+        begin = [state.labels for state in states[:2]]
+        other = _search(asked, begin + contractions(asked, pair_odds), rates)
+        drawn = _by_sampling(asked, other[0])
+        if _foretold(answers, drawn) > _foretold(answers, sampled):
+            return asked, other, drawn
+    return problem, states, sampled
 
 
 def _pairs_alone(

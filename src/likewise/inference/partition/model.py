@@ -73,7 +73,7 @@ class Problem:
         weight = likelihood[:, 0] - likelihood[:, 1] + self.prior
         inside = self.same(labels)
         size_prior, total = size_log_prior(labels, self.n_groups)
-        if not self.fixed:
+        if not self.fixed or self.asking is not None:
             sizes = np.bincount(labels)
             ratios = asking_log_ratios(self.answers, labels)
             if self.asking is not None:
