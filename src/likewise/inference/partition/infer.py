@@ -22,11 +22,17 @@ from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.moves import sample_agreement
 from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
 from likewise.inference.partition.pairs import log_predictive, pair_beliefs
-from likewise.inference.partition.refine import Refined, blocks_apply, refine
+from likewise.inference.partition.refine import (
+    CLOSE,
+    MAX_ITEMS,
+    Refined,
+    blocks_apply,
+    refine,
+)
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.sort_search import is_telling, place_sorted
 from likewise.inference.partition.sorts import Sorts, find_sorts
-from likewise.inference.partition.starts import contractions, starts
+from likewise.inference.partition.starts import COUNTS, contractions, starts
 from likewise.io.progress import stage, tracked
 
 # Starts that are worked out, annealing of the best (temperature in nats, sweeps), and Gibbs sweeps
@@ -137,6 +143,11 @@ def _by_moves(
     pair_odds, prior, rates = _pairs_alone(answers, given, items)
     problem = Problem(answers, prior, n_groups, rng)
     states = _search(problem, starts(problem, pair_odds), rates)
+    if not problem.fixed and (few := _of_given_numbers(problem, pair_odds, rates)):
+        # Of two that are about as likely the finer stays: cells may join its groups, never cut.
+        large = _search(problem, few, rates)
+        if large[0].evidence > states[0].evidence + CLOSE:
+            states = large
     sampled = _by_sampling(problem, states[0])
     if 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1):
         asked = Problem(answers, prior, n_groups, rng, Asking.build(answers, rng))
@@ -181,6 +192,25 @@ def _search(problem: Problem, first: list[IntArray], rates: Rates) -> list[State
     labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
     states.append(problem.alternate(problem.fit(labels, rates), 8))
     return sorted(states, key=lambda state: -state.evidence)
+
+
+def _of_given_numbers(problem: Problem, pair_odds: FloatArray, rates: Rates) -> list[IntArray]:
+    """Partitions (N,) into a few large groups, a number of them after the other until two in a row
+    explain less than one before.
+
+    Were the number left open meanwhile, rough groups would be cut to pieces before they are found.
+    """
+    answers, found, values = problem.answers, [], []
+    for k in COUNTS:
+        if k >= answers.n_items / 4 or answers.n_items > MAX_ITEMS:
+            break
+        so_many = Problem(answers, problem.prior, k, problem.rng)
+        best = _search(so_many, starts(so_many, pair_odds), rates)[0]
+        found.append(best.labels)
+        values.append(problem.fit(best.labels, best.rates).evidence)
+        if len(values) > 2 and max(values[-2:]) < max(values[:-2]):
+            break
+    return found
 
 
 def _by_piles(

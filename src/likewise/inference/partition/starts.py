@@ -15,7 +15,7 @@ from likewise.pairs.spectrum import leading_vectors
 
 GUESSES = ((0.9, 0.1), (0.7, 0.3))
 MAX_SPECTRAL_ITEMS = 5000
-SPECTRAL_COUNTS = (2, 3, 5, 8, 13, 20, 30)
+COUNTS = (2, 3, 5, 8, 13, 20, 30)  # of large groups, where their number is not given
 
 
 def starts(problem: Problem, pair_odds: FloatArray) -> list[IntArray]:
@@ -50,7 +50,7 @@ def contracted(problem: Problem, weight: FloatArray) -> IntArray:
 def _spectral(problem: Problem) -> list[IntArray]:
     """k-means of the leading eigenvectors of pairs' z-scores, normalised by degree."""
     n = problem.answers.n_items
-    counts = [k for k in SPECTRAL_COUNTS if k < n / 4]
+    counts = [k for k in COUNTS if k < n / 4]
     if problem.n_groups is not None:
         counts = [problem.n_groups] if problem.n_groups < n / 4 else []
     if not counts:
