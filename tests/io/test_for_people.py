@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from likewise.cli.output import cell_text, emit, facts, say, table
-from likewise.io.spreadsheets import harmless, write_csv
+from likewise.errors import InputError
+from likewise.io.spreadsheets import check_target, harmless, write_csv
 from likewise.io.terminal import printable
 
 STARTS = ("=", "+", "-", "@", "\t", "\r", "＝")
@@ -64,3 +65,17 @@ def test_lines_end_as_everywhere_and_columns_are_equally_long(tmp_path: Path) ->
     with pytest.raises(ValueError, match=r"shorter|longer"):
         write_csv(tmp_path / "y.csv", {"a": [1, 2], "b": ["x"]})
     assert not (tmp_path / "y.csv").exists()
+
+
+def test_a_place_where_no_file_can_be_written(tmp_path: Path) -> None:
+    check_target(None)
+    check_target(tmp_path / "new.csv")
+    with pytest.raises(InputError, match="is a folder; give the name of a CSV file"):
+        check_target(tmp_path)
+    with pytest.raises(InputError, match=r"there is no folder .*none to write x\.csv to"):
+        write_csv(tmp_path / "none" / "x.csv", {"a": [1]})
+
+
+def test_names_of_columns_are_harmless_too_and_text_is_utf8(tmp_path: Path) -> None:
+    write_csv(str(tmp_path / "x.csv"), {"=a": ["ä\n漢"]})
+    assert (tmp_path / "x.csv").read_bytes() == '\'=a\n"ä\n漢"\n'.encode()

@@ -112,3 +112,56 @@ def test_values_are_made_fit_for_json() -> None:
     found = {"1": [0.5, [0, 1], None], "p": "a", "x": [None], "n": None, "b": True}
     assert plain(value) == found
     assert json.loads(json.dumps(plain(value), allow_nan=False)) == found
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.NDJSON", "a.json"])
+def test_an_object_a_line(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text('\n{"a": 1} \n\n{"a": NaN}\n')
+    assert read_json(path, lines=True, foreign=True) == [{"a": 1}, {"a": None}]
+    with pytest.raises(InputError, match=r"line 4 holds NaN, which is not JSON; write null\.$"):
+        read_json(path, lines=True, hint="write null")
+    with pytest.raises(InputError, match="not valid JSON"):
+        read_json(path, foreign=True)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}', '{"a":\n 1}', '[{"a": 1},\n{"a": 2}]', "[\n1]"])
+def test_one_value_over_lines_is_one_value(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    assert read_json(path, lines=True) == json.loads(text)
+
+
+def test_sizes_and_fields_at_their_limits(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[1]")
+    assert read_json(path, max_bytes=3) == [1]
+    with pytest.raises(InputError, match=r"of JSON that are read; fetch it again\.$"):
+        read_json(path, max_bytes=2, hint="fetch it again")
+    with pytest.raises(InputError, match=r"of JSON that are read\.$"):
+        read_json(path, max_bytes=2)
+    assert parse_json(str(2**1023 - 1), "x") == 2**1023 - 1
+    assert parse_json("1e999", "x", foreign=True) == math.inf
+    with pytest.raises(InputError, match="x holds a number too large"):
+        parse_json(str(2**1023), "x", foreign=True)
+    with pytest.raises(InputError, match=f"has the field '{'b' * 80}' twice in one object"):
+        parse_json(f'{{"a": 1, "{"b" * 99}": 1, "{"b" * 99}": 2}}', "x")
+
+
+def test_a_message_names_its_source_and_the_parsers_reason() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_json("[1,", "x.json", hint="fetch it again")
+    expected = "x.json is not valid JSON, or is cut short: Expecting value; fetch it again."
+    assert str(caught.value) == expected
+    with pytest.raises(InputError, match=r"^x\.json is nested deeper than 60 levels; cut it\.$"):
+        parse_json(nested(62), "x.json", hint="cut it")
+    assert io_json.parse_json_object(b'{"a": [null]}', "x.json") == {"a": [None]}
+    with pytest.raises(InputError, match=r"^x\.json is not what Likewise writes there"):
+        io_json.parse_json_object("[]", "x.json")
+
+
+def test_what_has_no_form_in_json() -> None:
+    with pytest.raises(TypeError, match="^set has no form in JSON$"):
+        plain({"a": [set()]})
+    assert plain("half \ud800") == "half ?"
+    assert io_json.plain_object({"a": (1,)}) == {"a": [1]}

@@ -14,7 +14,7 @@ import pytest
 from likewise.datasets.simulation import Simulation, simulate
 from likewise.errors import InputError
 from likewise.io.dictionary import Coded
-from likewise.io.limits import text_array
+from likewise.io.limits import check_memory, memory_limit, text_array
 from likewise.io.regular import hole_bytes
 from likewise.items.files import ItemFile, open_item_table, read_items
 from likewise.items.labels import read_labels
@@ -158,3 +158,33 @@ class TestParquetOfEqualRows:
         assert (pairs.left.tolist(), pairs.right.tolist()) == ([7, 7, 7], [1, 2, 3])
         pq.write_table(pa.table({"id": self.numbered(3), "a": self.repeated("2.5", 3)}), path)
         assert read_items(path).items.tolist() == [[2.5]] * 3
+
+
+def test_the_limit_and_what_it_takes_to_lift_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LIKEWISE_MAX_GB", raising=False)
+    assert memory_limit() == 2 * 10**9
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.5")
+    assert memory_limit() == 5 * 10**8
+    check_memory("x", 6 * 10**8, 10**8)
+    with pytest.raises(InputError) as caught:
+        check_memory("x", 3 * 10**9 + 1, 10**9, instead="cut it")
+    assert str(caught.value) == (
+        "x would take 3.0 GB of memory, more than the 0.5 GB allowed beyond the size of a file; "
+        "cut it, or set LIKEWISE_MAX_GB=3 to allow it."
+    )
+    with pytest.raises(InputError, match="of a file; set LIKEWISE_MAX_GB=1 to allow it"):
+        check_memory("x", 5 * 10**8 + 1)
+
+
+@pytest.mark.parametrize("text", ["much", "0", "-1", "nan", "1e9", "inf"])
+def test_a_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIKEWISE_MAX_GB", text)
+    with pytest.raises(InputError, match=f"LIKEWISE_MAX_GB must be .* such as 8, but is '{text}'"):
+        memory_limit()
+
+
+def test_texts_as_an_array() -> None:
+    found = text_array(["a", "", "längst"], "ids")
+    assert found.tolist() == ["a", "", "längst"]
+    empty = text_array([], "ids")
+    assert (empty.shape, empty.dtype.kind) == ((0,), "U")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -95,3 +97,39 @@ def test_a_commit_is_marked_where_tracked_files_were_changed(
     assert commit() == clean
     (inner / "file.py").write_text("2\n")
     assert commit() == clean + "+"
+
+
+def test_by_what_a_process_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SUBMITIT_EXECUTOR"):
+        monkeypatch.delenv(name, raising=False)
+    assert provenance_module.where() == "one machine"
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "slurm")
+    assert provenance_module.where() == "one machine"
+    monkeypatch.setenv("SUBMITIT_EXECUTOR", "local")
+    assert provenance_module.where() == "local executor"
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    assert provenance_module.where() == "SLURM cluster, job 7"
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", "big")
+    assert provenance_module.where() == "SLURM big, job 7"
+
+
+def test_all_that_a_result_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIKEWISE_COMMIT", "abc")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    found = provenance(torch.device("meta"))
+    assert set(found) == {"device", "where", "commit", "date", *versions()}
+    assert found["device"] == "meta"
+    assert found["where"] == provenance_module.where()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", found["date"])
+    assert found["platform"] == f"{platform.system()} {platform.machine()}"
+    assert found["python"] == versions()["python"] == platform.python_version()
+    assert versions()["platform"] == platform.platform()
+
+
+def test_a_folder_is_known_by_the_names_and_sizes_inside(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "x").write_bytes(b"12")
+    (tmp_path / "a").write_bytes(b"1")
+    listed = hashlib.sha256(b"a 1\nb/x 2").hexdigest()
+    found = input_record(str(tmp_path))
+    assert (found["files"], found["listing_sha256"]) == (2, listed)

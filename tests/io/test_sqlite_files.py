@@ -113,3 +113,33 @@ def test_a_pipe_is_no_database(tmp_path: Path) -> None:
 
     threading.Thread(target=read, daemon=True).start()
     assert done.wait(10)
+
+
+def test_rows_as_they_are_and_nothing_written(tmp_path: Path) -> None:
+    path = tmp_path / "a ?#.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t AS SELECT value AS k FROM json_each('[1, \"x\", null]')")
+    found = connect_read_only(path)
+    assert fetch_all(found, "SELECT k FROM t", path) == [(1,), ("x",), (None,)]
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        found.execute("DELETE FROM t")
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        fetch_all(found, "SELECT k FROM other", path)
+    assert found.execute("PRAGMA trusted_schema").fetchone() == (0,)
+    assert found.execute("PRAGMA busy_timeout").fetchone() == (5000,)
+    assert found.isolation_level is None
+    found.close()
+
+
+def test_rows_and_their_text_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = database(tmp_path / "x.db", f"{COUNT} SELECT k FROM n LIMIT 5000")
+    found = connect_read_only(path)
+    held = 20 * path.stat().st_size
+    monkeypatch.setattr("likewise.io.sqlite_files.memory_limit", lambda: 5000 * 200 - held)
+    assert len(fetch_all(found, "SELECT k FROM judgements", path)) == 5000
+    with pytest.raises(InputError, match=r"x\.db gives more than 4,8\d\d rows, far more"):
+        fetch_all(found, "SELECT hex(zeroblob(5)) FROM judgements LIMIT 5000", path)
+    monkeypatch.setattr("likewise.io.sqlite_files.memory_limit", lambda: 5000 * 200 - held - 1)
+    with pytest.raises(InputError, match=r"more than 5,000 rows.*set LIKEWISE_MAX_GB"):
+        fetch_all(found, "SELECT k FROM judgements", path)
+    found.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,15 @@ from likewise.inference.belief_propagation import infer
 from likewise.inference.graph import Graph
 from likewise.inference.streamed import mean_field_pass
 from likewise.noise.channels import RateChannel
-from likewise.pairs import Pairs, edges, stream, streamed_description, streamed_index, triangles
+from likewise.pairs import (
+    Pairs,
+    description,
+    edges,
+    stream,
+    streamed_description,
+    streamed_index,
+    triangles,
+)
 from likewise.pairs.stream import JudgementStream
 from likewise.pairs.streamed_description import describe_file, describe_stream
 
@@ -44,13 +53,9 @@ def write(path: Path, given: dict[str, object]) -> Path:
 @pytest.fixture
 def sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is small here is sampled as what is large would be."""
-    monkeypatch.setattr(triangles, "MAX_PATHS", 0)
     monkeypatch.setattr(triangles, "MAX_DENSE_ITEMS", 0)
-    monkeypatch.setattr(triangles.count_triangles, "__kwdefaults__", _no_paths())
-
-
-def _no_paths() -> dict[str, object]:
-    return (triangles.count_triangles.__kwdefaults__ or {}) | {"max_paths": 0}
+    sampling = partial(triangles.count_triangles, max_paths=0)
+    monkeypatch.setattr(description, "count_triangles", sampling)
 
 
 @pytest.mark.usefixtures("sampled")
