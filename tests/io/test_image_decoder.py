@@ -207,3 +207,124 @@ def test_deep_grey_is_stretched_from_its_darkest_to_its_brightest() -> None:
         [0, 255],
         [128, 191],
     ]
+
+
+def test_a_picture_to_be_shown_small_may_be_decoded_small(tmp_path: Path) -> None:
+    marked(400, 800).save(tmp_path / "a.jpg")
+    small = images.decode(tmp_path / "a.jpg", side=50)
+    assert small.size == (100, 50)
+    assert images.decode(tmp_path / "a.jpg").size == (800, 400)
+    (tmp_path / "link.jpg").symlink_to(tmp_path / "a.jpg")
+    assert images.decode(tmp_path / "link.jpg").size == (800, 400)
+    with pytest.raises(InputError, match="cannot be opened"):
+        images.decode(tmp_path / "link.jpg", follow_links=False)
+
+
+def test_large_pictures_are_decoded_one_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = []
+
+    class Door:
+        def __enter__(self) -> None:
+            entered.append(1)
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+    marked().save(tmp_path / "a.png")
+    monkeypatch.setattr(images, "_one_large", Door())
+    monkeypatch.setattr(images, "_LARGE", 800)
+    images.decode(tmp_path / "a.png")
+    assert not entered
+    monkeypatch.setattr(images, "_LARGE", 799)
+    images.decode(tmp_path / "a.png")
+    assert entered == [1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "item", "shown"),
+    [
+        ("1", "L", "RGB"),
+        ("L", "L", "RGB"),
+        ("P", "RGB", "RGB"),
+        ("RGB", "RGB", "RGB"),
+        ("RGBA", "RGB", "RGBA"),
+        ("LA", "RGB", "RGBA"),
+        ("I;16", "F", "RGB"),
+    ],
+)
+def test_kinds_of_pixels(tmp_path: Path, mode: str, item: str, shown: str) -> None:
+    Image.new(mode, (4, 2)).save(tmp_path / "a.png")
+    assert images.open_item(tmp_path / "a.png").mode == item
+    assert images.open_image(tmp_path / "a.png").mode == "RGB"
+    assert images.for_display(images.decode(tmp_path / "a.png")).mode == shown
+
+
+def test_transparency_is_shown_and_no_metadata_is(tmp_path: Path) -> None:
+    Image.new("P", (4, 2)).save(tmp_path / "a.png", transparency=0, dpi=(30, 30))
+    clean = images.for_display(images.decode(tmp_path / "a.png"))
+    assert (clean.mode, clean.info) == ("RGBA", {})
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "found"),
+    [
+        ((40, 20), (10, 10), (20, 10)),
+        ((20, 40), (10, 10), (10, 20)),
+        ((40, 20), (20, 10), (40, 20)),
+        ((7, 5), (3, 3), (4, 3)),
+        ((3, 3), (6, 4), (6, 6)),
+        ((1000, 1), (1, 7), (1000, 1)),
+    ],
+)
+def test_resizing_just_covers(
+    given: tuple[int, int], wanted: tuple[int, int], found: tuple[int, int]
+) -> None:
+    """Sizes are (width, height) where Pillow has them, (height, width) where we do."""
+    assert images.resize_cover(Image.new("L", given), *wanted).size == found
+
+
+def test_resizing_is_bilinear() -> None:
+    image = Image.fromarray(np.array([[0, 255], [255, 0]], np.uint8))
+    expected = np.asarray(image.resize((6, 6), Image.Resampling.BILINEAR))
+    assert np.asarray(images.resize_cover(image, 6, 5)).tolist() == expected.tolist()
+
+
+def test_windows_of_a_picture() -> None:
+    values = np.arange(35, dtype=np.uint8).reshape(5, 7)
+    image = Image.fromarray(values)
+    assert np.asarray(images.crop(image, 2, 3)).tolist() == values[1:3, 2:5].tolist()
+    places = set()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        window = np.asarray(images.crop(image, 2, 3, rng))
+        top, left = divmod(int(window[0, 0]), 7)
+        assert window.tolist() == values[top : top + 2, left : left + 3].tolist()
+        places.add((top, left))
+    assert places == {(top, left) for top in range(4) for left in range(5)}
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (InputError("a sentence"), "^a sentence$"),
+        (Image.DecompressionBombError(), r"^a\.png has more than the 64,000,000 pixels allowed"),
+        (SyntaxError("broken"), r"^a\.png is damaged, cut short or no image \(broken\); replace"),
+    ],
+)
+def test_every_complaint_is_one_sentence(error: Exception, words: str) -> None:
+    with pytest.raises(InputError, match=words), images._decoding_errors("a.png"):
+        raise error
+
+
+@pytest.mark.parametrize(("values", "fine"), [([0, 65535], True), ([0, 65536], False)])
+def test_numbers_beyond_16_bits_have_no_colour(
+    tmp_path: Path, values: list[int], fine: bool
+) -> None:
+    Image.fromarray(np.array([values], np.int32)).save(tmp_path / "a.tif")
+    if fine:
+        assert np.asarray(images.open_image(tmp_path / "a.tif"))[0, :, 0].tolist() == [0, 255]
+    else:
+        with pytest.raises(InputError, match="beyond 16-bit grey, which have no colour"):
+            images.open_image(tmp_path / "a.tif")

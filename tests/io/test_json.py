@@ -161,7 +161,7 @@ def test_a_message_names_its_source_and_the_parsers_reason() -> None:
 
 
 def test_what_has_no_form_in_json() -> None:
-    with pytest.raises(TypeError, match="^set has no form in JSON$"):
+    with pytest.raises(TypeError, match=r"^set has no form in JSON$"):
         plain({"a": [set()]})
     assert plain("half \ud800") == "half ?"
     assert io_json.plain_object({"a": (1,)}) == {"a": [1]}
