@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.pairs import Pairs
+from likewise.pairs.agreement import Agreement
 from likewise.pairs.description import describe
-from likewise.pairs.rates import three_same_probability
+from likewise.pairs.figures import Noise, describe_counts, describe_noise, spread
+from likewise.pairs.rates import rates_from_triangles, three_same_probability
+from likewise.pairs.triangles import Triangles, count_triangles
 
 N_ITEMS = 9
 
@@ -148,8 +153,8 @@ def test_sampling_weighs_items_by_their_paths(monkeypatch: pytest.MonkeyPatch) -
     )
     exact = describe(pairs).triangles
     monkeypatch.setattr("likewise.pairs.triangles.MAX_DENSE_ITEMS", 0)
-    monkeypatch.setattr("likewise.pairs.triangles.MAX_PATHS", 0)
-    sampled = describe(pairs).triangles
+    sampled = count_triangles(pairs.graph, np.random.default_rng(0), max_paths=0)
+    assert sampled.sampled
     assert sampled.three_same / sampled.closed == pytest.approx(
         exact.three_same / exact.closed, rel=0.05
     )
@@ -204,3 +209,91 @@ def test_no_judgement_at_all() -> None:
     found = describe(Pairs([], [], [], n_items=0))
     assert found.verdict == "There is no judgement."
     assert "third side same     unknown" in repr(found)
+
+
+def test_everything_that_people_read() -> None:
+    left = [0, 1, 2, 0, 0, 3, 5, 0]
+    right = [1, 2, 0, 1, 1, 4, 6, 3]
+    same = [1, 1, 0, 1, 0, 1, 0, ""]
+    people = ["a", "a", "b", "b", "c", "a", "a", "a"]
+    weight = [1, 1, 1, 1, 1, 1, 0, 1]
+    pairs = Pairs(left, right, same, people, weight, n_items=1234)
+    found = repr(pairs._like({}, shortened=2, unknown=1).describe())
+    assert found.splitlines() == [
+        "items               1,234 (5 judged)",
+        "judgements          6, 1 dropped, 1 of weight 0 left out, "
+        "2 ids matched by a shorter form, 1 of items that are not there left out",
+        "same                4 (66.7%)",
+        "different           2 (33.3%)",
+        "annotators          3",
+        "an item has         0 to 4 judgements, median 0",
+        "repeats             2, pairs with both answers 1",
+        "agreement           alpha 0.00 (Krippendorff), over 1 pairs that several people judged",
+        "linked groups       2, largest 3, 2",
+        "not linked          1,229 items",
+        '"different" inside  2 of 3 judgements that could contradict',
+        "triangles           1, with two same sides 1",
+        "third side same     0.0%",
+        'verdict             Inconsistent: 2 of 2 "different" answers contradict a chain of '
+        '"same", so single judgements were flipped.',
+    ]
+
+
+def test_a_sample_and_unknown_shares_are_called_so() -> None:
+    found = Pairs([0, 1], [1, 2], [1, 0]).describe()
+    text = repr(replace(found, triangles=Triangles(12_345.6, 0.4, 3.2, True)))
+    assert "triangles sampled   12,346, with two same sides 4" in text
+    assert "third side same     88.9%" in text
+    assert "annotators          not given" in text
+    none = repr(replace(found, agreement=Agreement(None, 2, 4)))
+    assert "alpha unknown (Krippendorff), over 2 pairs" in none
+
+
+@pytest.mark.parametrize(
+    ("figures", "noise"),
+    [
+        ({"contradictions": 0, "redundant": 1}, Noise("exact", n_classes=3)),
+        ({"contradictions": 0, "redundant": 0}, Noise("unknown", n_classes=3)),
+        ({"contradictions": 1, "closed": 99}, Noise("judgement", n_classes=3)),
+        ({"contradictions": 1, "n_classes": None}, Noise("judgement")),
+    ],
+)
+def test_the_noise_that_figures_suggest(figures: dict[str, Any], noise: Noise) -> None:
+    given = {"redundant": 5, "n_classes": 3, "closed": 100} | figures
+    triangles = Triangles(given.pop("closed"), 20, 10, False)
+    assert describe_noise(p_same=0.4, triangles=triangles, **given) == noise
+
+
+def test_rates_from_just_enough_triangles() -> None:
+    given = {"contradictions": 1, "redundant": 0, "p_same": 0.4}
+    triangles = Triangles(100, 20, 10, False)
+    found = describe_noise(triangles=triangles, n_classes=1, counted=True, **given)
+    rates = rates_from_triangles(0.4, triangles, 2)
+    assert found == Noise("judgement", 1 - rates.a, rates.b, 1, True)
+    assert not describe_noise(triangles=triangles, n_classes=3, **given).counted
+
+
+def test_counts_and_spread() -> None:
+    sizes = np.array([1, 5, 1, *range(2, 13)])
+    found = describe_counts(
+        sizes=sizes, judgements=90, same=40, dropped=1, weightless=2, annotators=3,
+        shortened=4, unknown=5,
+    )  # fmt: skip
+    assert found == {
+        "items": int(sizes.sum()), "judgements": 90, "same": 40, "different": 50, "dropped": 1,
+        "weightless": 2, "shortened": 4, "unknown": 5, "annotators": 3, "components": 12,
+        "largest_components": [12, 11, 10, 9, 8, 7, 6, 5, 5, 4], "unlinked": 2,
+    }  # fmt: skip
+    assert spread(np.array([4, 0, 1, 2])) == (0.0, 1.5, 4.0)
+    assert spread(np.array([], int)) == (0.0, 0.0, 0.0)
+
+
+def test_a_complete_set_that_nothing_could_contradict() -> None:
+    found = describe(Pairs.from_labels([0, 0, 1]))
+    assert found.noise == Noise("unknown")
+    assert (found.judgements_per_item, found.loops) == ((2.0, 2.0, 2.0), 0)
+    more = describe(Pairs.from_labels([0, 0, 0, 1]))
+    assert more.noise == Noise("exact", n_classes=2)
+    assert (more.loops, more.repeats, more.contradictions, more.inside) == (1, 0, 0, 0)
+    assert more.agreement is None
+    assert (more.items, more.items_judged, more.judgements, more.same) == (4, 4, 6, 3)

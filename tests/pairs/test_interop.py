@@ -81,3 +81,34 @@ class TestIndicesTuple:
     def test_mistakes(self, parts: Any, message: str) -> None:
         with pytest.raises(InputError, match=message):
             from_indices_tuple(parts)
+
+
+def test_what_must_be_exact() -> None:
+    tuples, y = to_metric_learn(Pairs.from_labels([0, 0, 1]))
+    assert tuples.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert y.tolist() == [1, -1, -1]
+    features = np.array([[[1.0, 2.0], [3.0, 4.0]], [[3.0, 4.0], [5.0, 6.0]]])
+    items, pairs = from_metric_learn(features, [1, -1])
+    assert items[pairs.left].tolist() == features[:, 0].tolist()
+    assert items[pairs.right].tolist() == features[:, 1].tolist()
+    assert (pairs.n_items, pairs.same.tolist()) == (3, [True, False])
+    _, indexed = from_metric_learn([[0, 1]], [1], preprocessor=np.zeros((5, 2)))
+    assert indexed.n_items == 5
+    with pytest.raises(InputError, match=r"^metric-learn's pairs .* these have shape \(2,\)"):
+        from_metric_learn([0, 1], [1])
+    with pytest.raises(InputError, match=r"these have shape \(1, 3\)"):
+        from_metric_learn([[0, 1, 2]], [1])
+
+
+def test_parts_that_do_not_fit_are_told() -> None:
+    whole = [torch.tensor([0]), torch.tensor([1]), torch.tensor([0]), torch.tensor([2])]
+    assert [part.dtype for part in to_indices_tuple(PAIRS)] == [torch.int64] * 4
+    assert rows(from_indices_tuple(whole)) == {(0, 1, True), (0, 2, False)}
+    assert len(from_indices_tuple([[], [], [], []])) == 0
+    for parts in ([[0, 1], [1], [0], [2]], [[0], [1], [0], [2, 3]], [[0], [1], [2, 3]]):
+        with pytest.raises(InputError, match="must be as many as their partners"):
+            from_indices_tuple(parts)
+    with pytest.raises(InputError, match=r"^an indices_tuple has 4 parts .* but this has 5\.$"):
+        from_indices_tuple([[0]] * 5)
+    with pytest.raises(InputError, match="every part of an indices_tuple must be a list of item"):
+        from_indices_tuple([[[0]], [1], [2]])

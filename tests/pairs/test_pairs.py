@@ -413,3 +413,91 @@ class TestSentences:
 
     def test_shares_of_one_judgement(self) -> None:
         assert "1 (100.0%)" in repr(Pairs([0], [1], [1]).describe())
+
+
+def test_items_beyond_those_judged() -> None:
+    pairs = Pairs(**GOOD, weight=[1, 2])
+    assert pairs.about(3) is pairs
+    more = pairs.about(7)
+    assert (more.n_items, len(more), more.item_ids) == (7, 2, None)
+    assert rows(more) == rows(pairs)
+    with pytest.raises(InputError, match="about 3 items, but there are 2"):
+        pairs.about(2)
+    with pytest.raises(InputError, match="about 3 items, but there are 4"):
+        Pairs.from_labels([0, 1, 0]).about(4)
+
+
+@pytest.mark.parametrize(
+    ("items", "fraction", "held"), [(10, 0.25, 2), (10, 0.3, 3), (10, 0.99, 8), (4, 0.01, 2)]
+)
+def test_how_many_items_are_set_aside(items: int, fraction: float, held: int) -> None:
+    pairs = Pairs.from_labels(np.arange(items) % 2).explicit()
+    kept, aside, inner, outer = pairs.split(fraction, np.random.default_rng(0))
+    assert (len(aside), len(kept)) == (held, items - held)
+    assert sorted([*kept, *aside]) == list(range(items))
+    assert (kept.tolist(), aside.tolist()) == (sorted(kept), sorted(aside))
+    assert len(inner) == (items - held) * (items - held - 1) // 2
+    assert len(outer) == held * (held - 1) // 2
+
+
+def test_as_many_judgements_an_item_as_there_are_others() -> None:
+    z = [0, 1, 1, 0]
+    assert len(Pairs.from_labels(z, per_item=3)) == 6
+    assert len(Pairs.from_labels(z, per_item=1)) == 2
+    assert len(Pairs.from_labels([0, 1])) == 1
+    for wrong in (0, 4):
+        with pytest.raises(InputError, match=f"per_item must be between 1 and 3, but is {wrong}"):
+            Pairs.from_labels(z, per_item=wrong)
+    with pytest.raises(InputError, match=r"shape \(N,\), but have shape \(1, 2\)"):
+        Pairs.from_labels([[0, 1]])
+    with pytest.raises(InputError, match="need at least two items, but there are 1 labels"):
+        Pairs.from_labels([0])
+
+
+def test_what_was_left_out_is_not_left_out_again() -> None:
+    pairs = Pairs([0, 1, 2], [1, 2, 0], [1, "", 0], ["a", "b", "a"])
+    assert (pairs.dropped, pairs.n_same, pairs.is_complete) == (1, 1, False)
+    for other in (pairs.subset([0, 1]), pairs.select([True, False])):
+        assert (other.dropped, other.shortened, other.unknown) == (0, 0, 0)
+        assert other.annotator_names.tolist() == ["a", "b"]
+    assert pairs.with_item_ids(["x", "y", "z"]).dropped == 1
+    assert pairs.with_item_ids(None).item_ids is None
+    assert pairs.explicit() is pairs
+    assert repr(Pairs([0], [1], [1], n_items=12_345)) == "Pairs(1 judgements about 12,345 items)"
+
+
+def test_complete_sets_at_their_smallest() -> None:
+    for n in range(4):
+        pairs = CompletePairs(np.zeros(n, int))
+        listed = pairs.explicit()
+        assert len(pairs) == pairs.n_same == len(listed) == n * (n - 1) // 2
+        assert listed.n_items == pairs.n_items == n
+        assert pairs.components().dtype == np.int32
+    assert pairs.is_consistent()
+    assert pairs.select([0]).left.tolist() == [0]
+    assert (pairs.annotator, pairs.weight, pairs.annotator_names) == (None, None, None)
+    assert (pairs.dropped, pairs.shortened, pairs.unknown) == (0, 0, 0)
+    with pytest.raises(InputError, match=r"item_ids must be 3 names, one per item"):
+        pairs.with_item_ids(["a"])
+
+
+def test_a_complete_set_as_long_as_a_list_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = CompletePairs([0, 1, 0, 1])
+    monkeypatch.setattr("likewise.pairs.complete.MAX_EXPLICIT", 6)
+    assert len(pairs.explicit()) == 6
+    monkeypatch.setattr("likewise.pairs.complete.MAX_EXPLICIT", 5)
+    with pytest.raises(InputError, match="all pairs of 4 items are 6 judgements, too many for a"):
+        pairs.explicit()
+
+
+@pytest.mark.parametrize("count", [0, 1, 14, 15, 16, 44, 45])
+def test_random_pairs_are_uniform(count: int) -> None:
+    left, right = random_pairs(10, count, np.random.default_rng(0))
+    assert len(left) == len(right) == count
+    assert (left < right).all()
+    assert len(set(zip(left.tolist(), right.tolist()))) == count
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate([np.stack(random_pairs(4, 2, rng), 1) for _ in range(600)])
+    _, times = np.unique(drawn, axis=0, return_counts=True)
+    assert len(times) == 6
+    assert times.min() > 140
