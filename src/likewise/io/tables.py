@@ -126,11 +126,12 @@ class CsvTable:
         with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline(_BLOCK_BYTES)
             self.delimiter = max(_DELIMITERS, key=first.count)
-            self.columns = next(csv.reader([first], delimiter=self.delimiter), [])
+            self.first_line = next(csv.reader([first], delimiter=self.delimiter), [])
         if header:
-            _refuse_repeated(path, self.columns)
+            _refuse_repeated(path, self.first_line)
+            self.columns = self.first_line
         else:
-            self.columns = [f"column {k + 1}" for k in range(len(self.columns))]
+            self.columns = [f"column {k + 1}" for k in range(len(self.first_line))]
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return self._rows(names, text)

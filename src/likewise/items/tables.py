@@ -61,16 +61,19 @@ class ItemTable:
         known: Sequence[str] | None = None,
     ) -> None:
         self.path = path
-        self._table = ParquetTable(path) if kind == "parquet" else CsvTable(path)
+        self.has_header = (
+            kind != "csv"
+            or id_column is not None
+            or not _is_headless(CsvTable(path, header=False).first_line, known)
+        )
+        self._table = (
+            ParquetTable(path) if kind == "parquet" else CsvTable(path, header=self.has_header)
+        )
         names = self._table.columns
         if id_column is not None and id_column not in names:
             raise InputError(
                 f"{path.name} has no column {id_column}; the columns there are {listing(names)}."
             )
-        self.has_header = kind != "csv" or id_column is not None or not _is_headless(names, known)
-        if not self.has_header:
-            self._table = CsvTable(path, header=False)
-            names = self._table.columns
         self.id_column = _guess_id(names) if id_column is None else id_column
         self.columns = [name for name in names if name != self.id_column]
 
