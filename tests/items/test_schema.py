@@ -13,7 +13,7 @@ import likewise as lw
 from likewise import InputError, Pairs, SimilarityClassifier
 from likewise.cli import run as command
 from likewise.items.files import read_items
-from likewise.items.schema import ItemSchema
+from likewise.items.schema import ItemSchema, column_names
 from tiny import QUICK, blobs, pictures
 
 NAMES = ["length", "width", "weight", "height"]
@@ -127,3 +127,98 @@ def test_a_header_of_numbers_that_the_model_knows_is_no_item(tmp_path):
     pd.DataFrame(np.ones((3, 3)), columns=names).to_csv(tmp_path / "items.csv", index=False)
     assert len(read_items(tmp_path / "items.csv")) == 4  # nothing tells it from an item
     assert len(read_items(tmp_path / "items.csv", known=["2", "1.5", "7"])) == 3
+
+
+class TestPlainSchema:
+    """What is kept of items, without a model around it."""
+
+    def test_of_items_and_back(self):
+        items = np.array([[0.5, 2.0], [-1.0, 3.0]], np.float32)
+        found = ItemSchema.of(items, ["a", 1])
+        assert found == ItemSchema("float32", -1.0, 3.0, ("a", "1"))
+        assert ItemSchema.of(items) == ItemSchema("float32", -1.0, 3.0, None)
+        again = ItemSchema("uint8", 0, 9, ("a",), "patches")
+        assert ItemSchema.from_dict(again.to_dict()) == again
+        assert set(again.to_dict()) == {"dtype", "low", "high", "columns", "encoder"}
+        for shape, names in (((2, 3), ["a", "b"]), ((2, 2, 2), ["a", "b"])):
+            with pytest.raises(InputError, match=r"there are 2 names of columns for items of sha"):
+                ItemSchema.of(np.zeros(shape), names)
+
+    def test_a_range_is_that_of_a_sample(self):
+        items = np.zeros((3000, 1), np.float32)
+        items[3], items[4] = 7, 9
+        assert ItemSchema.of(items).high == 7  # every third is looked at
+        assert ItemSchema.of(items[:1999]).high == 9
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"dtype": "int8"}, "the type of its items is 'int8', which cannot be"),
+            ({"low": "0"}, "the range of its items is no pair of numbers"),
+            ({"high": None}, "the range of its items is no pair of numbers"),
+            ({"columns": "ab"}, "the columns of its items are no list of names"),
+        ],
+    )
+    def test_what_cannot_be(self, change, words):
+        good = ItemSchema("uint8", 0, 9).to_dict()
+        with pytest.raises(InputError, match=f"^{words}"):
+            ItemSchema.from_dict(good | change)
+
+    def test_columns_in_order_or_named(self):
+        items = np.array([[1, 2, 3]])
+        schema = ItemSchema("float32", 0, 1, ("a", "b", "c"))
+        assert schema.arranged(items, ["c", "a", "b"]).tolist() == [[2, 3, 1]]
+        assert schema.arranged(items, None) is items
+        assert schema.arranged(items, ["a", "b", "c"]) is items
+        assert ItemSchema("float32", 0, 1).arranged(items, ["x", "y", "z"]) is items
+        with pytest.raises(InputError) as both:
+            schema.arranged(items, ["a", "x", "y"])
+        assert str(both.value) == (
+            "these items lack b, c and have x, y, which it was not fitted to; the model's columns "
+            "are a, b, c."
+        )
+        with pytest.raises(InputError, match=r"^these items lack c; the model's"):
+            schema.arranged(items, ["a", "b"])
+        with pytest.raises(
+            InputError, match=r"^these items have 0, 1, 2, 3, 4 \.\.\. \(6 in all\)"
+        ):
+            schema.arranged(items, [*"abc", *map(str, range(6))])
+        with pytest.raises(InputError, match=r"^these items have 0, 1, 2, 3, 4, which it"):
+            schema.arranged(items, [*"abc", *map(str, range(5))])
+
+    @pytest.mark.parametrize(
+        ("fitted", "items", "words"),
+        [
+            (("uint8", 0, 255), [[0.0, 0.5]], r"up to 255, but .* from 0 to 0\.5; .* by 255"),
+            (("uint8", 0, 2), [[1.0, 0.25]], r"\(uint8\) up to 2, but"),
+            (("uint8", 0, 1), [[0.0, 0.5]], None),
+            (("uint8", 0, 255), [[0.0, 1.0]], None),
+            (("uint8", 0, 255), [[0.5, 1.5]], None),
+            (("uint8", 0, 255), [[-0.5, 0.5]], None),
+            (("float32", 0, 1), np.array([[2, 0]], np.uint8), r"up to 2; .* divide them by 255"),
+            (("float32", 0.25, 0.5), [[[7.0]]], r"numbers from 0\.25 to 0\.5, but .* up to 7"),
+            (("float32", 0, 1), [[7.0]], None),
+            (("float32", 0, 1), [[[1.0]]], None),
+            (("float32", 0, 1), [[[1.5]]], None),
+            (("float32", -0.5, 1), [[[7.0]]], None),
+            (("float32", 0, 1.5), [[[7.0]]], None),
+            (("uint8", 0, 1), [[[7.0]]], None),
+        ],
+    )
+    def test_another_scale(self, fitted, items, words):
+        schema = ItemSchema(*fitted)
+        if words is None:
+            schema.check_scale(np.asarray(items))
+        else:
+            with pytest.raises(InputError, match=words):
+                schema.check_scale(np.asarray(items))
+
+    def test_names_of_columns(self):
+        class Frame:
+            def __init__(self, *columns):
+                self.columns = columns
+
+        assert column_names(Frame("a", "b")) == ["a", "b"]
+        assert column_names(Frame("a", 1)) is None
+        assert column_names(Frame()) is None
+        assert column_names(np.zeros(2)) is None
