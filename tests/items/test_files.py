@@ -16,7 +16,7 @@ from likewise.datasets.simulation import Simulation, simulate
 from likewise.errors import InputError
 from likewise.io.spreadsheets import write_csv
 from likewise.io.tables import CsvTable
-from likewise.items.files import ItemFile, read_items
+from likewise.items.files import ItemFile, read_array, read_items
 from likewise.items.labels import read_label_file, read_labels, read_matrix
 from likewise.label.items import open_items
 from likewise.metrics import evaluate_predictions
@@ -308,3 +308,63 @@ class TestSentences:
         assert (list(ids), labels.tolist()) == (["x", "y"], ["a", "b"])
         (tmp_path / "two.csv").write_text("item,kind,colour\n0,a,red\n1,b,blue\n")
         assert read_label_file(tmp_path / "two.csv", column="colour")[1].tolist() == ["red", "blue"]
+
+
+class TestFiles:
+    def test_archives(self, tmp_path: Path) -> None:
+        path, x = tmp_path / "x.NPZ", np.zeros((2, 3))
+        with path.open("wb") as file:
+            np.savez(file, data=x, other=x + 1, features=x + 2, ids=[5, 6])
+        found = read_items(path)
+        assert (found.items[0, 0], found.ids.tolist()) == (2, ["5", "6"])
+        with path.open("wb") as file:
+            np.savez(file, a=x, b=x)
+        with pytest.raises(InputError, match=r"has the arrays a, b; call the one of items 'items'"):
+            read_items(path)
+        with path.open("wb") as file:
+            np.savez(file, ids=[1])
+        with pytest.raises(InputError, match="has the arrays none; call"):
+            read_items(path)
+        with path.open("wb") as file:
+            np.savez(file, items=x, ids=["a", "b", "c"])
+        with pytest.raises(InputError, match=r"has items of shape \(2, 3\) but 3 ids"):
+            read_items(path)
+
+    def test_only_what_is_needed_is_unpacked(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        np.savez_compressed(tmp_path / "x.npz", items=np.zeros((2, 3)), big=np.zeros(10**5))
+        monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0001")
+        assert read_items(tmp_path / "x.npz").items.shape == (2, 3)
+
+    def test_names_that_lie(self, tmp_path: Path) -> None:
+        for name in ("x.npy", "x.NPZ"):
+            (tmp_path / name).write_text("a,b\n1,2\n")
+            with pytest.raises(InputError, match=rf"{name} is not a NumPy file, whatever its name"):
+                read_items(tmp_path / name)
+        np.save(tmp_path / "y.npy", np.zeros((2, 3)))
+        (tmp_path / "y.npy").rename(tmp_path / "y.csv")
+        assert read_items(tmp_path / "y.csv").items.shape == (2, 3)
+        assert read_array(write(tmp_path, "x.csv", "a\n1\n")) is None
+
+    def test_what_holds_no_items(self, tmp_path: Path) -> None:
+        known = r"items are a \.npy or \.npz array, a CSV or Parquet table"
+        with pytest.raises(InputError, match=rf"there is no file or folder .*none; {known}"):
+            read_items(tmp_path / "none")
+        (tmp_path / "x.json").write_text("[1]")
+        with pytest.raises(InputError, match=rf"^x\.json holds no items that can be read; {known}"):
+            read_items(tmp_path / "x.json")
+        np.save(tmp_path / "x.npy", np.array(["a"]))
+        with pytest.raises(InputError, match=r"^x\.npy holds <U1; items must be numbers"):
+            read_items(tmp_path / "x.npy")
+
+    def test_names_of_columns(self, tmp_path: Path) -> None:
+        found = read_items(write(tmp_path, "x.csv", "id,a,b\nx,1,2\n"))
+        assert (found.columns, found.names.tolist(), len(found)) == (("a", "b"), ["x"], 1)
+        plain = read_items(write(tmp_path, "x.csv", "1,2.5\n3,4\n"))
+        assert (plain.columns, plain.names.tolist()) == (None, ["0", "1"])
+        known = read_items(write(tmp_path, "x.csv", "1,2.5\n3,4\n"), known=["2.5", "1"])
+        assert (known.columns, len(known)) == (("1", "2.5"), 1)
+        pq.write_table(pa.table({"a": [1], "key": ["x"]}), tmp_path / "p.parquet")
+        (tmp_path / "x.csv").unlink()
+        assert read_items(tmp_path, id_column="key").names.tolist() == ["x"]
