@@ -616,3 +616,78 @@ def test_one_minus_s_is_taken_as_it_is_only_where_rounding_does_not_show(monkeyp
     for loss, gradient in found[1:]:
         torch.testing.assert_close(loss, found[0][0], rtol=1e-5, atol=0)
         torch.testing.assert_close(gradient, found[0][1], rtol=1e-3, atol=1e-7)
+
+
+def test_an_item_that_nobody_judged_may_be_anything():
+    p, same, weight = simplex(5, 3), answers(5, 5), torch.ones(5, 5, dtype=torch.float64)
+    known = [0, 1, 3, 4]
+    p[2] = math.nan
+    weight[2] = weight[:, 2] = 0
+    soft = 0.1 + 0.8 * same.double()
+    for answer in (same, same.bool(), soft):
+        expected = lf.mcl_loss(p[known], answer[known][:, known])
+        torch.testing.assert_close(lf.mcl_loss(p, answer, weight), expected)
+    expected = lf.kcl_loss(p[known], same[known][:, known])
+    torch.testing.assert_close(lf.kcl_loss(p, same, weight), expected)
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.float32, torch.float64], ids=str)
+def test_answers_of_any_type(kind):
+    p, q, same, listed = simplex(6, 3), simplex(6, 3, seed=5), answers(6, 6), answers(6)
+    found = [
+        lf.mcl_loss(p, same.to(kind)),
+        lf.mns_loss(p, TRANSITION, same.to(kind)),
+        lf.kcl_loss(p, same.to(kind)),
+        lf.mcl_loss_pairs(p, q, listed.to(kind)),
+        lf.mns_loss_pairs(p, q, TRANSITION, listed.to(kind)),
+        lf.kcl_loss_pairs(p, q, listed.to(kind)),
+    ]
+    plain = [
+        lf.mcl_loss(p, same.double()),
+        lf.mns_loss(p, TRANSITION, same.double()),
+        lf.kcl_loss(p, same.double()),
+        lf.mcl_loss_pairs(p, q, listed.double()),
+        lf.mns_loss_pairs(p, q, TRANSITION, listed.double()),
+        lf.kcl_loss_pairs(p, q, listed.double()),
+    ]
+    for one, other in zip(found, plain):
+        assert one.dtype == torch.float64
+        torch.testing.assert_close(one, other)
+
+
+def test_weights_of_any_type():
+    p, q, same, listed = simplex(6, 3), simplex(6, 3, seed=5), answers(6, 6), answers(6)
+    for all_pairs, pairs in ((lf.mcl_loss, lf.mcl_loss_pairs), (lf.kcl_loss, lf.kcl_loss_pairs)):
+        weight = answers(6, 6, seed=9)
+        expected = all_pairs(p, same, weight.double())
+        for kind in (torch.bool, torch.int64, torch.float32):
+            torch.testing.assert_close(all_pairs(p, same, weight.to(kind)), expected)
+        expected = pairs(p, q, listed, weight[0].double())
+        for kind in (torch.bool, torch.int64, torch.float32):
+            torch.testing.assert_close(pairs(p, q, listed, weight[0].to(kind)), expected)
+
+
+def test_a_cpu_takes_half_of_the_products_where_it_can(monkeypatch):
+    p, same = simplex(6, 3), torch.eye(6)
+    looked, taken = [], []
+    addr, unequal = torch.addr, lf.unequal
+    monkeypatch.setattr(torch, "addr", lambda *a, **k: looked.append(1) or addr(*a, **k))
+    monkeypatch.setattr(lf, "unequal", lambda q: taken.append(q) or unequal(q))
+    lf.mcl_loss(p, same)
+    assert looked == [1]
+    assert not taken[-1].any()  # what would have gone the long way back
+    monkeypatch.setattr(lf, "_NEAR", 2.0)
+    lf.mcl_loss(p, same)
+    assert taken[-1].any()
+
+
+def test_a_difference_that_is_known_is_taken():
+    similarity, same = torch.tensor([0.9, 1.0]).double(), torch.tensor([0, 0])
+    difference = torch.tensor([0.2, 1e-12]).double()
+    expected = -(math.log(0.2) + math.log(1e-12)) / 2
+    for answer in (same, same.bool()):
+        found = lf.similarity_cross_entropy(similarity, answer, None, difference)
+        assert float(found) == pytest.approx(expected)
+    eps = torch.finfo(torch.float64).eps
+    floored = lf.similarity_cross_entropy(similarity[1:], same[1:])
+    assert float(floored) == pytest.approx(-math.log(eps))

@@ -14,6 +14,7 @@ from likewise.errors import InputError
 from likewise.metrics import (
     best_matching,
     confusion,
+    evaluate_predictions,
     gram_error,
     matched_accuracy,
     names_by_majority,
@@ -212,3 +213,46 @@ def test_reordering_undoes_a_permutation(rows, columns):
     np.testing.assert_array_equal(reorder_transition(learned, rows, columns), true)
     learned = true[np.ix_(rows, rows)]
     np.testing.assert_array_equal(reorder_transition(learned, rows), true)
+
+
+class TestEvaluation:
+    """Predictions beside the truth, by hand."""
+
+    def test_more_true_classes_than_learned_ones_and_the_other_way(self):
+        truth = np.array(["a", "a", "b", "c", "c", "c"])
+        found = evaluate_predictions(np.eye(2)[[0, 0, 0, 1, 1, 0]], np.arange(2), truth)
+        assert (found.items, found.accuracy) == (6, 4 / 6)
+        assert found.classes == ["a", "b", "c"]
+        assert found.matched == ["0", "–", "1"]
+        assert found.recall == [1, 0, pytest.approx(2 / 3)]
+        assert found.confusion == [[2, 0, 0], [1, 0, 0], [1, 0, 2]]
+        few = evaluate_predictions(np.eye(4)[[3, 3, 1, 0, 0, 2]], np.array(list("wxyz")), truth)
+        assert few.matched == ["z", "x", "w"]
+        assert few.accuracy == 5 / 6
+        assert few.confusion == [[2, 0, 0], [0, 1, 0], [0, 0, 2]]
+        assert few.recall == [1, 1, pytest.approx(2 / 3)]
+        assert few.named_accuracy is None
+
+    def test_names_count_only_where_some_are_true_ones(self):
+        truth = np.array(["0", "1", "1"])
+        numbers = evaluate_predictions(np.eye(2)[[0, 1, 0]], np.arange(2), truth)
+        assert numbers.named_accuracy is None
+        turned = evaluate_predictions(np.eye(2)[[0, 1, 0]], np.array(["1", "0"]), truth)
+        assert turned.named_accuracy == pytest.approx(1 / 3)
+        assert turned.accuracy == pytest.approx(2 / 3)
+        some = evaluate_predictions(np.eye(2)[[0, 1, 0]], np.array(["1", "other"]), truth)
+        assert some.named_accuracy == pytest.approx(1 / 3)
+        assert set(some.to_dict()) == {
+            "items", "accuracy", "named_accuracy", "classes", "matched", "recall", "confusion",
+        }  # fmt: skip
+
+    def test_classes_of_numbers_in_their_order(self):
+        truth = np.array(["10", "9", "100", "9"])
+        found = evaluate_predictions(np.eye(3)[[0, 1, 2, 1]], np.arange(3), truth)
+        assert (found.classes, found.matched) == (["9", "10", "100"], ["1", "0", "2"])
+        mixed = evaluate_predictions(np.eye(3)[[0, 1, 2]], np.arange(3), np.array(["10", "9", "x"]))
+        assert mixed.classes == ["10", "9", "x"]
+
+    def test_nothing_to_compare_with(self):
+        with pytest.raises(InputError, match="there is no item of known class to compare with"):
+            evaluate_predictions(np.zeros((0, 2)), np.arange(2), np.array([], np.str_))
