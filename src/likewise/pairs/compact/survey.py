@@ -163,7 +163,7 @@ def _items(
     if whole == short == count:
         written = "SELECT split_part(name, '.', 1)::BIGINT AS code FROM items"
         return WRITTEN_POSITIONS, _positions(connection, sources, written)
-    if 2 * whole > count:
+    if 2 * whole > count > whole:
         odd = connection.execute(
             f"SELECT min(name) FROM items WHERE NOT regexp_full_match(name, '{WHOLE}')"
         ).fetchall()[0][0]
