@@ -234,8 +234,11 @@ def _positions(batch: pa.RecordBatch, name: str, row: int) -> NDArray[np.int32]:
             first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
             raise RowError(first, f"{name} is blank.")
         values: NDArray[np.int64] = column.to_numpy()
-        if len(values) and values.dtype.itemsize > 4:
-            check_range(values, values, None)  # before it is made narrow
+        if len(values) and values.dtype.itemsize > 4:  # before it is made narrow
+            try:
+                check_range(values, values[:0], None)
+            except RowError as error:
+                raise RowError(error.row, error.problem.replace("left", name, 1)) from None
     return values.astype(np.int32, copy=False)
 
 
