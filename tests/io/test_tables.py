@@ -85,6 +85,12 @@ class TestCsv:
         table = CsvTable(write(tmp_path / "x.csv", text))
         assert [table.where(row) for row in range(4)] == ["line 4", "line 6", "line 7", "row 3"]
 
+    def test_lines_of_other_systems_and_of_broken_text(self, tmp_path: Path) -> None:
+        (tmp_path / "x.csv").write_bytes(b'a,b\r\n1,"\xff\r\ny"\r\n2,x\r\n')
+        table = CsvTable.__new__(CsvTable)
+        table.path, table.delimiter, table._header = tmp_path / "x.csv", ",", True
+        assert [table.where(row) for row in range(3)] == ["line 3", "line 4", "row 2"]
+
     def test_columns_of_one_name(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.csv", "a,b,a,c,c\n1,2,3,4,5\n")
         with pytest.raises(InputError, match=r"x\.csv has several columns named a, c; rename"):

@@ -208,6 +208,11 @@ def test_the_spectrum_of_many_items_is_that_of_some(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(counting, "MAX_ITEMS", 150)
     assert count_from_judgements(pairs, rng)[0] == 3
     assert seen[-1]["n_items"] == 150
+    people = np.arange(len(pairs)) % 3
+    named = Pairs(pairs.left, pairs.right, pairs.same, people, n_items=200)
+    count_from_judgements(named.subset(np.arange(100)), rng)
+    assert seen[-4]["annotator"] is not None
+    assert [call["annotator"] for call in seen[-3:]] == [None] * 3
     few = Pairs([0, 0], [1, 1], [1, 0])
     assert count_from_judgements(few, rng) == (
         2, {"rule": "spectrum", "eigenvalues": [], "edge": 0.0},

@@ -41,9 +41,10 @@ class TestMarkedPairs:
     def test_zingg(self, tmp_path: Path) -> None:
         text = "z_cluster,z_isMatch,id,z_zid,annotator\n"
         text += "2,1,a,7,x\n1,0.0,c,9,y\n2,1,b,8,x\n1,0.0,a,7,y\n3,2,b,8,x\n3,2,c,9,x\n"
+        text += "4,-1,a,7,x\n4,-1,c,9,x\n5,,a,7,x\n5,,c,9,x\n"
         found = Pairs.read(write(tmp_path, text))
         assert rows(found) == [("a", "b", True, "x"), ("c", "a", False, "y")]
-        assert found.dropped == 1
+        assert found.dropped == 3
         by = Pairs.read(write(tmp_path, text), item="z_zid", named=True)
         assert rows(by)[0] == ("7", "8", True, "x")
         own = Pairs.read(write(tmp_path, "z_cluster,z_isMatch,z_zid\n1,1,p\n1,1,q\n"))

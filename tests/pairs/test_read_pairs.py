@@ -75,3 +75,22 @@ class TestReading:
             InputError, match=r"^x\.csv, line 3: right is 'z', which is none of the 4"
         ):
             Pairs.read(path, item_ids=IDS)
+
+    @pytest.mark.parametrize(
+        ("text", "name", "options", "place"),
+        [
+            ('[{"left": "a", "right": "z", "same": 1}]', "x.json", {}, "record 0"),
+            ('{"distinct": [], "match": [["a", "z"]]}', "x.json", {"item": None}, "pair 0"),
+            ('[{"data": {"p": "a", "q": "z"}, "annotations": [{"result": []}]}]', "x.json", {},
+             "annotation 0"),
+            ('[{"annotation_id": 1, "lead_time": 1, "p": "a", "q": "z", "r": "no"}]', "x.json", {},
+             "annotation 0"),
+            ('user_name,annotations,subject_data\nx,"[{""value"": ""no""}]","{""p"": ""a"", ""q"": '
+             '""z""}"\n', "x.csv", {}, "classification 0"),
+        ],
+    )  # fmt: skip
+    def test_the_place_of_a_row(
+        self, tmp_path: Path, text: str, name: str, options: dict, place: str
+    ) -> None:
+        with pytest.raises(InputError, match=rf"^x\.\w+, {place}: (left|right) is "):
+            Pairs.read(write(tmp_path, text, name), item_ids=IDS, **options)
