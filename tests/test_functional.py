@@ -691,3 +691,16 @@ def test_a_difference_that_is_known_is_taken():
     eps = torch.finfo(torch.float64).eps
     floored = lf.similarity_cross_entropy(similarity[1:], same[1:])
     assert float(floored) == pytest.approx(-math.log(eps))
+
+
+def test_everything_stays_on_the_device_of_the_beliefs():
+    """The device that computes nothing refuses to be mixed with another, as a GPU does."""
+    p, same = simplex(5, 3).to("meta"), answers(5, 5).to("meta")
+    assert lf.unequal(p).device.type == "meta"
+    assert lf.perceived(p, TRANSITION).device.type == "meta"
+    for weight, self_pairs in ((None, True), (weights(5, 5).to("meta"), False)):
+        leaf = p.clone().requires_grad_()
+        cost = lf._AllPairs.apply(leaf, same, weight, self_pairs)
+        cost.backward()
+        assert cost.device.type == leaf.grad.device.type == "meta"
+        assert (cost.dtype, leaf.grad.shape) == (torch.float64, (5, 3))

@@ -34,8 +34,7 @@ def perceived(p: Tensor, transition: Tensor) -> Tensor:
 
 def unequal(p: Tensor) -> Tensor:
     """(n, C) probability of any other class: the rest of a row summed, nothing subtracted."""
-    others = torch.ones(p.shape[1], p.shape[1], dtype=p.dtype, device=p.device)
-    return p @ others.fill_diagonal_(0)
+    return p @ p.new_ones(p.shape[1], p.shape[1]).fill_diagonal_(0)
 
 
 def mcl_loss(
@@ -180,7 +179,7 @@ class _AllPairs(torch.autograd.Function):
     ) -> Tensor:
         others, sums = unequal(p), p.sum(dim=1)
         total, mass = p.new_zeros(()), p.new_zeros(())
-        by_rows, by_columns, by_others = torch.zeros(3, *p.shape, dtype=p.dtype, device=p.device)
+        by_rows, by_columns, by_others = p.new_zeros(3, *p.shape)
         may_choose = p.device.type == "cpu" and not torch.compiler.is_compiling()
         step = _ROWS.get(p.device.type, 1024)
         for start in range(0, len(p), step):

@@ -222,7 +222,7 @@ def _edge_posterior(
     if posterior.to_left is None or posterior.to_right is None:
         left = posterior.log_belief[graph.left[part]].exp()
         right = posterior.log_belief[graph.right[part]].exp()
-        rows = torch.ones((), dtype=left.dtype, device=left.device)
+        rows = left.new_ones(())
     else:
         total = posterior.log_belief
         left, right = _cavities(total, graph, posterior.to_left, posterior.to_right, part)
