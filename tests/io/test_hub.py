@@ -161,3 +161,44 @@ def test_only_data_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         fetch(HubModel("a/none", "v1"))
     with pytest.raises(InputError, match=r"no model a/none \(404 not found\)"):
         fetch(HubModel("a/none"))
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "place"),
+    [
+        ("http://hub.example", ("hub.example", 80)),
+        ("https://hub.example", ("hub.example", 443)),
+        ("https://hub.example:8443", ("hub.example", 8443)),
+        ("", ("huggingface.co", 443)),
+    ],
+)
+def test_where_the_hub_is(
+    endpoint: str, place: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def connect(address: tuple[str, int], timeout: float) -> None:
+        tried.append((address, timeout))
+        raise OSError
+
+    monkeypatch.setattr("likewise.io.hub.PATIENCE", 0.05)
+    monkeypatch.setattr("likewise.io.hub.socket.create_connection", connect)
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    with pytest.raises(InputError, match=f"and {place[0]} cannot be reached; connect to"):
+        locate("a/b")
+    assert tried == [(place, 0.05)]
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy"])
+def test_behind_a_proxy_nothing_is_tried_before(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("likewise.io.hub.socket.create_connection", pytest.fail)
+
+    def answer(request: object, timeout: float) -> object:
+        asked.append((request.full_url, request.method, timeout))
+        raise OSError
+
+    monkeypatch.setattr("likewise.io.hub.urlopen", answer)
+    monkeypatch.setenv(name, "http://proxy")
+    assert locate("a/b") == HubModel("a/b")
+    assert asked == [("http://127.0.0.1:1/api/models/a/b", "HEAD", 3.0)]

@@ -94,3 +94,22 @@ def test_what_is_no_array_or_not_there(tmp_path: Path) -> None:
 def test_every_complaint_is_one_sentence(error: Exception, words: str) -> None:
     with pytest.raises(InputError, match=words), array_errors(Path("a/x.npy")):
         raise error
+
+
+def test_what_else_a_person_could_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0001")
+    np.savez_compressed(tmp_path / "x.npz", a=np.zeros(10**5), b=np.zeros(10))
+    words = r"^x\.npz: a, b, unpacked, would .*; save it as \.npy, which is read in place, or set"
+    with pytest.raises(InputError, match=words):
+        read_npz(tmp_path / "x.npz")
+    assert list(read_npz(tmp_path / "x.npz", ["b"])) == ["b"]
+    with (tmp_path / "x.npy").open("wb") as file:
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**6,)}
+        np.lib.format.write_array_header_1_0(file, header)
+        file.truncate(file.tell() + 8 * 10**6)
+    if (tmp_path / "x.npy").stat().st_blocks * 512 > 10**6:
+        pytest.skip("this file system keeps no holes")
+    with pytest.raises(
+        InputError, match=r"^x\.npy, which is mostly holes .*; write it whole, or set"
+    ):
+        read_npy(tmp_path / "x.npy")

@@ -56,3 +56,16 @@ def test_grey_images_before_and_after_colour(tmp_path: Path) -> None:
     assert (found.shape, found.dtype) == ((4, 3, 2, 3), np.uint8)
     assert found[:, 2, 1].tolist() == [[0, 0, 0], [1, 1, 1], [9, 8, 7], [3, 3, 3]]
     assert ids == ["0.png", "1.png", "2.png", "3.png"]
+
+
+def test_what_all_of_them_would_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for k in range(2):
+        Image.new("RGB", (20, 30)).save(tmp_path / f"{k}.png")
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0000036")
+    assert read_images(tmp_path)[0].shape == (2, 30, 20, 3)
+    monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0000035")
+    words = (
+        rf"^{tmp_path}: 2 images of 30 x 20 pixels would take .*; scale them \(--image-size\), or"
+    )
+    with pytest.raises(InputError, match=words):
+        read_images(tmp_path)
