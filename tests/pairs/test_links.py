@@ -37,6 +37,11 @@ class TestLinks:
         with pytest.raises(InputError, match=r"link 1: .*only 3 items"):
             read_links(write(tmp_path, "0,1\n2,3\n"), n_items=3)
 
+    def test_words_that_come_again_are_items(self, tmp_path: Path) -> None:
+        found = read_links(write(tmp_path, "a,b\nc,a\n"))
+        assert rows(found) == [("a", "b", True), ("c", "a", True)]
+        assert rows(read_links(write(tmp_path, "a,b\nc,d\n"))) == [("c", "d", True)]
+
     @pytest.mark.parametrize(
         ("text", "found"),
         [("a,b\nc\n", "1 in line 2"), ("a,b,c\n", "3 in line 1"), ("a,b\n\nc,\n", "2 in line 3")],

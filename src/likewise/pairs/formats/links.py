@@ -100,7 +100,8 @@ def _is_header(pairs: list[tuple[str, str]]) -> bool:
     if not pairs:
         return False
     if all(field.lower() in _HEADERS for field in pairs[0]):
-        return True
+        # Items may be called a and b: a header's words do not come again.
+        return not set(pairs[0]) & {field for pair in pairs[1:] for field in pair}
     rest = pairs[1:3]
     numbers = bool(rest) and all(field.lstrip("-").isdigit() for pair in rest for field in pair)
     return numbers and not any(field.lstrip("-").isdigit() for field in pairs[0])
