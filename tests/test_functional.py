@@ -361,7 +361,9 @@ def test_no_items_cost_nothing(weight):
     ):
         assert float(loss.detach()) == 0
         loss.backward()
-    assert lf.mcl_loss_pairs(p, p, same[0:0].sum(1)) == 0
+    for answer in (same[0:0].sum(1), same[0:0].sum(1).bool()):
+        assert lf.mcl_loss_pairs(p, p, answer) == 0
+    assert lf.answer_cost(torch.zeros(0)) == 0
 
 
 def test_no_answer_at_all_costs_nothing_and_teaches_nothing():
@@ -665,6 +667,7 @@ def test_weights_of_any_type():
         expected = pairs(p, q, listed, weight[0].double())
         for kind in (torch.bool, torch.int64, torch.float32):
             torch.testing.assert_close(pairs(p, q, listed, weight[0].to(kind)), expected)
+        torch.testing.assert_close(pairs(p, q, listed.bool(), weight[0]), expected)
 
 
 def test_a_cpu_takes_half_of_the_products_where_it_can(monkeypatch):

@@ -64,6 +64,7 @@ def test_one_label_an_item_in_their_order(tmp_path: Path) -> None:
         ("item,p,q\na,1,2\n", r"^x\.csv does not say which column is the class; .* item, p, q; ca"),
         ("item\na\n", "does not say which column is the class"),
         ("item,label\na,1\nz,2\n", r"^x\.csv, line 3: item is 'z'"),
+        ("id,label\na,1\nz,2\n", r"^x\.csv, line 3: id is 'z'"),
         ("item,label\na,1\na,2\n", r"^x\.csv gives some item two classes"),
         ("[1]", r"named like CSV but holds JSON"),
     ],

@@ -32,6 +32,8 @@ class TestLinks:
         ]  # fmt: skip
         assert len(read_links(write(tmp_path, "one,two\n"))) == 1
         assert len(read_links(write(tmp_path, "one,two\n0,1\nx,y\n"))) == 3
+        with pytest.raises(InputError, match=r"link 0: left is -1, but item indices start at 0"):
+            read_links(write(tmp_path, "one,two\n-1,2\n"))
         with pytest.raises(InputError, match=r"x\.csv, link 0"):
             read_links(write(tmp_path, "one,7\n0,1\n2,3\n4,5\n"))
         with pytest.raises(InputError, match=r"link 1: .*only 3 items"):
