@@ -77,12 +77,13 @@ def test_numbers_and_truth_become_text() -> None:
 def test_a_code_without_a_text_names_its_row(code: int) -> None:
     builder = CodedBuilder()
     builder.append(pa.array(["a", "b"]))
+    builder.append(pa.array(["a"]))
     damaged = pa.DictionaryArray.from_arrays(
         pa.array([0, 1, code], pa.int32()), pa.array(["x", "y"]), safe=False
     )
     with pytest.raises(RowError, match="damaged: it refers to a text that it lacks") as caught:
         builder.append(damaged)
-    assert caught.value.row == 4
+    assert caught.value.row == 5
 
 
 def test_a_required_value_that_is_blank_names_its_row() -> None:
@@ -134,6 +135,7 @@ def test_the_first_that_is_no_number_is_named(bad: int) -> None:
 def test_a_number_that_is_blank_names_its_row() -> None:
     builder = NumberBuilder("same")
     builder.append(pa.array([1, 0]))
+    builder.append(pa.array([1]))
     with pytest.raises(RowError, match="same is blank") as caught:
         builder.append(pa.array([1, None, None]))
-    assert caught.value.row == 3
+    assert caught.value.row == 4

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch.nn import functional as F
 
 from encoder_cases import write_photographs
 from likewise.errors import InputError
@@ -107,3 +109,11 @@ class TestPatches:
             else:
                 with pytest.raises(InputError, match=f"scales photographs to {side} pixels, which"):
                     PatchFeatures.load(tmp_path)
+
+
+def test_sampled_patches_are_those_of_the_images() -> None:
+    images = torch.arange(2 * 3 * 8 * 9, dtype=torch.float32).view(2, 3, 8, 9)
+    found = patches._sample(images, np.random.default_rng(0))
+    every = F.unfold(images, 6).transpose(1, 2).flatten(0, 1)
+    seen = {tuple(patch) for patch in found[:500].tolist()}
+    assert seen == {tuple(patch) for patch in every.tolist()}

@@ -12,6 +12,7 @@ from PIL import Image
 from likewise.errors import InputError
 from likewise.items.encoders.programs import PIXELS, Input, ProgramEncoder, _input
 from likewise.items.encoders.protocol import checked_features, need_images, need_texts
+from likewise.items.encoders.stored import describe
 from likewise.items.encoders.trust import cache_folder, is_trusted, trust
 
 
@@ -146,6 +147,9 @@ def test_a_kept_program(tmp_path: Path) -> None:
     again = ProgramEncoder.load(tmp_path / "kept", about)
     assert again == ProgramEncoder(tmp_path / "kept" / "encoder.onnx", "clip", 9, sha)
     assert again.digest == found.digest
+    assert describe(found) == {
+        "name": "m.ONNX", "digest": found.digest, "pixels": "clip", "side": 9,
+    }  # fmt: skip
     assert found.digest != ProgramEncoder(source, "clip", 8, sha).digest
     assert ProgramEncoder.load(tmp_path / "kept", about | {"side": 4096}).side == 4096
     for wrong in (

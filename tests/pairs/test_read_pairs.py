@@ -54,6 +54,11 @@ class TestReading:
             ("a", "b", True, "x", 0.5)
         ]
 
+    def test_what_python_writes_for_no_number_is_no_answer(self, tmp_path: Path) -> None:
+        text = '[{"left": "a", "right": "b", "same": NaN}, {"left": "a", "right": "b", "same": 1}]'
+        found = Pairs.read(write(tmp_path, text, "x.json"))
+        assert (rows(found), found.dropped) == ([("a", "b", True)], 1)
+
     def test_named_numbers_and_counts(self, tmp_path: Path) -> None:
         path = write(tmp_path, "left,right,same\n7,9,1\n")
         assert Pairs.read(path).n_items == 10
