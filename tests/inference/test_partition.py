@@ -303,3 +303,15 @@ def test_which_pairs_were_asked_counts_where_the_number_of_groups_is_given() -> 
         found = find(left, right, said, n_items=240, n_groups=80, seed=0)
         labels = found.labels if isinstance(found, Partition) else found
         assert adjusted_rand_score(truth, labels) > 0.9
+
+
+def test_rough_large_groups_are_mended_before_any_is_cut() -> None:
+    """Three groups, their number not told, and answers that are little better than chance."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=200)
+    left = rng.integers(200, size=2800)
+    right = (left + rng.integers(1, 200, size=2800)) % 200
+    said = rng.random(2800) < np.where(truth[left] == truth[right], 0.7, 0.3)
+    found = infer_partition(left, right, said, n_items=200, seed=0)
+    assert found.n_groups in (3, 4)
+    assert adjusted_rand_score(truth, found.labels) > 0.5
