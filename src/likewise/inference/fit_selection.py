@@ -121,7 +121,8 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
     without = _without_features(seen, unseen, starts)
     lead = min(_ahead(best, other, unseen) for other in (shuffled, without))
     if lead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
-        without = max(without, longer, key=_foretold)
+        if _ahead(without, longer, unseen) <= CLEARLY:
+            without = longer
         lead = min(lead, _ahead(best, without, unseen))
     if _ahead(best, without, unseen) < -CLEARLY:
         return without
