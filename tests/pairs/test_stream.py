@@ -182,17 +182,22 @@ def test_components_in_pieces_are_those_of_all_at_once() -> None:
     assert len(np.unique(np.stack([joined.ids, whole]), axis=1).T) == joined.count
 
 
+N_EQUAL = 200_000
+
+
+def write_equal_rows(path: Path, group: int) -> None:
+    given = {"left": np.zeros(N_EQUAL, np.int32), "right": np.ones(N_EQUAL, np.int32)}
+    pq.write_table(pa.table(given | {"same": np.ones(N_EQUAL, bool)}), path, row_group_size=group)
+
+
 def test_what_is_never_held_at_once_is_not_refused_for_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    n_rows = 200_000
-    given = {"left": np.zeros(n_rows, np.int32), "right": np.ones(n_rows, np.int32)}
-    table = pa.table(given | {"same": np.ones(n_rows, bool)})
-    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=1000)
+    write_equal_rows(tmp_path / "rows.parquet", group=1000)
     monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0005")
     found = JudgementStream.open(tmp_path / "rows.parquet")
     assert found is not None
-    assert found.seen.judgements == n_rows
+    assert found.seen.judgements == N_EQUAL
     with pytest.raises(InputError, match="LIKEWISE_MAX_GB"):
         Pairs.read(tmp_path / "rows.parquet")
 
@@ -200,10 +205,7 @@ def test_what_is_never_held_at_once_is_not_refused_for_its_size(
 def test_a_row_group_too_large_for_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    n_rows = 200_000
-    given = {"left": np.zeros(n_rows, np.int32), "right": np.ones(n_rows, np.int32)}
-    table = pa.table(given | {"same": np.ones(n_rows, bool)})
-    pq.write_table(table, tmp_path / "rows.parquet")
+    write_equal_rows(tmp_path / "rows.parquet", group=N_EQUAL)
     monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0005")
     found = JudgementStream.open(tmp_path / "rows.parquet")
     assert found is not None
