@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from encoder_cases import Heard, Lengths
 from likewise.errors import InputError
 from likewise.io.progress import listening
 from likewise.items.encoders import features
@@ -20,32 +21,6 @@ from likewise.items.raw import Texts
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache" / "features"
-
-
-class Lengths:
-    """An encoder of one's own."""
-
-    name, digest = "lengths", "d" * 64
-
-    def __init__(self) -> None:
-        self.batches: list[int] = []
-
-    def encode(self, batch: list[str]) -> np.ndarray:
-        self.batches.append(len(batch))
-        return np.array([[len(text), text.count("a")] for text in batch])
-
-
-class Heard:
-    """Stages that were told."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-
-    def stage(self, words: str) -> None:
-        self.words.append(words)
-
-    def share(self, done: float) -> None:
-        """Not of interest."""
 
 
 @pytest.mark.parametrize("cached", [True, False])

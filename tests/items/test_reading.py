@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from encoder_cases import make_texts, write_photographs
+from encoder_cases import Heard, Lengths, make_texts, write_photographs
 from likewise.errors import InputError
 from likewise.io.progress import listening
 from likewise.items.encoders import patches, reading
@@ -23,32 +23,6 @@ TEXTS = make_texts(20, np.random.default_rng(0))[0]
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIKEWISE_CACHE", str(tmp_path / "cache"))
-
-
-class Lengths:
-    """An encoder of one's own."""
-
-    name, digest = "lengths", "d" * 64
-
-    def __init__(self) -> None:
-        self.batches: list[int] = []
-
-    def encode(self, batch: list[str]) -> np.ndarray:
-        self.batches.append(len(batch))
-        return np.array([[len(text), text.count("a")] for text in batch])
-
-
-class Heard:
-    """Stages that were told."""
-
-    def __init__(self) -> None:
-        self.words: list[str] = []
-
-    def stage(self, words: str) -> None:
-        self.words.append(words)
-
-    def share(self, done: float) -> None:
-        """Not of interest."""
 
 
 class TestReading:

@@ -68,16 +68,14 @@ class SparseField:
     """The same for two rates on the CPU, many times faster: by item, a bag of weighted beliefs."""
 
     def __init__(self, graph: Graph, channel: Channel, like: Tensor) -> None:
-        table = channel.log_table().to(like)
-        gain = torch.empty(len(graph), dtype=like.dtype)
+        gain = _gains(graph, channel, like).numpy()
+        table = channel.log_table().to(like)[:, 1:]
         self.if_different = 0.0  # what the judgements would cost were all pairs different
         for part in graph.chunks():
-            rows = graph.edge_log_table(channel, part, table)
-            torch.sub(rows[:, 0], rows[:, 1], out=gain[part])
-            self.if_different += float(rows[:, 1].double().sum())
+            self.if_different += float(graph.edge_log_table(channel, part, table).double().sum())
         ends = graph.left.numpy(), graph.right.numpy()
-        self._rights = _bags(*ends, gain.numpy(), graph.n_items)
-        self._lefts = _bags(*ends[::-1], gain.numpy(), graph.n_items)
+        self._rights = _bags(*ends, gain, graph.n_items)
+        self._lefts = _bags(*ends[::-1], gain, graph.n_items)
 
     def blocks(self, belief: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """The field under ``belief`` (N, C): items as a slice, and theirs (n, C)."""
@@ -141,6 +139,16 @@ def _bags(
     return found
 
 
+def _gains(graph: Graph, channel: Channel, like: Tensor) -> Tensor:
+    """(M,) what each answer tells for equal classes against different ones, weights included."""
+    table = channel.log_table().to(like)
+    by_group = table[:, :1] - table[:, 1:]
+    gain = torch.empty(len(graph), dtype=like.dtype)
+    for part in graph.chunks():
+        gain[part] = graph.edge_log_table(channel, part, by_group)[:, 0]
+    return gain
+
+
 def add_field(field: Tensor, graph: Graph, channel: Channel, belief: Tensor) -> None:
     """Add to ``field`` (N, C) what the judgements tell under ``belief`` (N, C), once.
 
@@ -150,13 +158,8 @@ def add_field(field: Tensor, graph: Graph, channel: Channel, belief: Tensor) -> 
         for items, told in ScatterField(graph, channel, belief).blocks(belief):
             field[items] += told
         return
-    table = channel.log_table().to(belief)
-    gain = torch.empty(len(graph), dtype=belief.dtype)
-    for part in graph.chunks():
-        rows = graph.edge_log_table(channel, part, table)
-        torch.sub(rows[:, 0], rows[:, 1], out=gain[part])
     ends, shape = (graph.left.numpy(), graph.right.numpy()), (graph.n_items, graph.n_items)
-    gains = sparse.coo_array((gain.numpy(), ends), shape=shape)
+    gains = sparse.coo_array((_gains(graph, channel, belief).numpy(), ends), shape=shape)
     with ThreadPoolExecutor(2) as pool:
         for told in pool.map(lambda one_way: one_way @ belief.numpy(), (gains, gains.T)):
             field += torch.from_numpy(told)
