@@ -2,11 +2,11 @@
 
 Everything is fitted to most of the judgements first and asked about the rest. Evidence cannot
 compare these: the density of the features outvotes people, and a head that follows every judgement
-explains its own best. Errors are a jackknife over items, and what is simpler is kept unless the
-other foretells clearly better: a stiff head before a flexible one, no features before features that
-tell nothing, or no more than those of other items would (a permutation test). That people mistake
-an item is believed only where features tell a good part of what people see. Among starts that
-foretell alike, the joint evidence of items and judgements decides.
+explains its own best. Errors are a jackknife over items. What is simpler is kept: a stiff head
+unless a flexible one foretells better by more than the error, no features unless they foretell
+clearly better, than none and than those of other items would (a permutation test). That people
+mistake an item is believed only where features tell a good part of what people see. Among starts
+that foretell alike, the joint evidence of items and judgements decides.
 """
 
 from __future__ import annotations
