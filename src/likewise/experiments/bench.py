@@ -130,10 +130,10 @@ def make_run(
 
 def concurrent_rate(
     case: Case, items: Array, labels: Array, concurrency: int, seconds: float,
-    device: torch.device,
+    device: torch.device, compile: bool = False,
 ) -> float:  # fmt: skip
     """Images a second of all runs together."""
-    runs = [make_run(case, items, labels, device) for _ in range(concurrency)]
+    runs = [make_run(case, items, labels, device, compile=compile) for _ in range(concurrency)]
     for run in runs:
         with run.on_stream():
             run.begin_epoch()

@@ -60,6 +60,7 @@ def chain_program(
         figures |= {
             "estimator": _estimator(cell, settings),
             "best_epoch": fitted.best_epoch,
+            "held_out_cost": fitted.score,
             "epochs": settings.recipe(cell.method).epochs,
             "seconds": round(fitted.seconds_before + time.perf_counter() - start, 2),
         }

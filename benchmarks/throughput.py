@@ -1,0 +1,54 @@
+"""Training throughput with 16 runs side by side on one GPU, compiled and not, in one run.
+
+    python benchmarks/throughput.py --out results/throughput.json
+
+The paper's batch sizes and the MNS loss, as in `likewise bench --gpu`, whose row of the first
+version's ResNet-32 is in results/gpu.json. A row is written as soon as it is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from likewise.experiments import bench
+from likewise.io.atomic import write_json
+from likewise.io.json import Record
+from likewise.training.recipe import PAPER
+
+SIDE_BY_SIDE = 16
+SECONDS = 2.0
+CASES = (bench.CASES[1], bench.CASES[2], bench.Case("resnet18", (32, 32, 3), 10))
+
+
+def main(out: Path) -> None:
+    device = torch.device("cuda")
+    rows: list[Record] = []
+    for case in CASES:
+        rng = np.random.default_rng(0)
+        items, labels = case.items(rng), rng.integers(case.n_classes, size=case.n_items)
+        row: Record = {
+            "network": case.network,
+            "batch": PAPER[case.network].items_per_step,
+            "side_by_side": SIDE_BY_SIDE,
+            "device": torch.cuda.get_device_name(device),
+        }
+        for name, compile in (("captured", False), ("compiled", True)):
+            start = time.perf_counter()
+            rate = bench.concurrent_rate(
+                case, items, labels, SIDE_BY_SIDE, SECONDS, device, compile=compile
+            )
+            row |= {name: rate, f"{name}_seconds": time.perf_counter() - start}
+            print(f"{case.network} {name} {rate:.0f} images a second", flush=True)
+        rows.append(row)
+        write_json(out, rows)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("results/throughput.json"))
+    main(parser.parse_args().out)
