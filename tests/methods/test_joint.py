@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,16 +11,16 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from likewise import SimilarityClassifier
 from likewise.errors import InputError
 from likewise.methods import joint, teachers
 from likewise.methods.alignment import distance, lopsided
-from likewise.methods.evidence import find_evidence
+from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.joint import MOST_ROUNDS, evidence_program, joint_program
 from likewise.methods.problem import Problem
-from likewise.methods.result import FitResult, last_stage
+from likewise.methods.result import FitResult, MethodProgram, last_stage
 from likewise.methods.students import pooled
 from likewise.methods.teachers import CrossFit, calibrated, cross_fit, fold_of_items
 from likewise.metrics import matched_accuracy, transition_error
@@ -376,6 +377,41 @@ def test_t_that_came_with_the_evidence_is_trained_through_at_once() -> None:
     for run in asked[:2]:
         assert not run.objective.estimating
         np.testing.assert_allclose(run.objective.transition, T, atol=1e-6)
+
+
+def test_networks_that_taught_during_em_are_not_trained_again() -> None:
+    problem, T = noisy_problem(TWO.with_(epochs=1)), pair_flip(3, 0.2)
+    evidence = evidence_of(problem)
+    log_g = torch.rand((240, 3), generator=torch.Generator().manual_seed(0)).log_softmax(dim=1)
+    asked: list[TrainingRun] = []
+    program = evidence_program(problem, evidence, estimated=T, log_g=log_g)
+    fitted = run_program(watched(program, asked.append))
+    (student,) = asked
+    assert isinstance(student.objective, Distillation)
+    expected = class_posterior(log_g, torch.as_tensor(T, dtype=torch.float32), evidence)
+    np.testing.assert_allclose(fitted.posterior, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_em_teaches_about_features_and_not_about_images(
+    monkeypatch: pytest.MonkeyPatch, images: bool
+) -> None:
+    problem = noisy_problem(TWO.with_(epochs=1))
+    if images:
+        problem = dataclasses.replace(problem, items=problem.items[:, None])
+    rows, log_g = evidence_of(problem), torch.zeros(240, 3).log_softmax(dim=1)
+    found = Evidence(rows, "as told", transition=symmetric(3, 0.2), log_g=log_g)
+    monkeypatch.setattr(joint, "find_evidence", lambda *_: found)
+    told: list[Tensor | None] = []
+
+    def program(*arguments: Tensor | None) -> MethodProgram:
+        told.append(arguments[-1])
+        yield from ()
+        return FitResult("joint", nn.Identity(), nn.Identity(), None, [], 0, 0.0)
+
+    monkeypatch.setattr(joint, "evidence_program", program)
+    run_program(joint_program(problem))
+    assert told == [None] if images else told[0] is log_g
 
 
 def test_without_noise_perceived_is_true() -> None:

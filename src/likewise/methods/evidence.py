@@ -49,6 +49,9 @@ class Evidence:
     """T as EM has estimated it; None where that is left to training."""
     annotators: dict[str, list[object]] | None = None
     """A table of people by columns, most reliable first."""
+    log_g: Tensor | None = None
+    """(N, C) log posterior of the class from the item alone, out of fold, where EM with the same
+    network has found it."""
     posterior: NDArray[np.float32] | None = None
     """(N, C) P(y | item, judgements), where EM has found it."""
     model: nn.Module | None = None
@@ -105,6 +108,7 @@ def _first_that_decides(
                 of_classes=lifted.transition is None,
                 channel=lifted.channel,
                 transition=lifted.transition,
+                log_g=lifted.log_g,
             )
     problem = _in_one_place(whole_problem, problem)
     return _by_em(problem, transition, noise, why, checkpoints, known)

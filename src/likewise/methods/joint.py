@@ -7,7 +7,8 @@ through T.
 
 The M-step trains *teachers*, each on all items but its fold and stopped on that fold, so that
 every item is predicted by a network that never saw its judgements (cross-fitting,
-`likewise.methods.teachers`). T is estimated from those predictions of all items. A fresh *student*
+`likewise.methods.teachers`). Where EM went through networks on the same features, these have been
+the teachers. T is estimated from those predictions of all items. A fresh *student*
 (`likewise.methods.students`) then learns the posterior P(y | x, evidence)
 which they have found together: self-distillation, one step of EM with a new network. It learns
 what z says given the item, where a network that is trained on z long enough learns z itself. A
@@ -33,7 +34,7 @@ from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, FloatMatrix, MethodProgram
 from likewise.methods.students import generations
-from likewise.methods.teachers import calibrated, cross_fit, network_run
+from likewise.methods.teachers import CrossFit, calibrated, cross_fit, network_run
 from likewise.methods.warnings import doubts_about_given
 from likewise.pairs.shards import total_of
 from likewise.training.checkpoints import Checkpoints
@@ -70,7 +71,9 @@ def joint_program(
         estimated = found.transition
         if found.of_classes and estimated is not None:
             estimated = np.eye(problem.n_classes)
-        fitted = yield from evidence_program(problem, found.rows, given, estimated)
+        # EM's networks have been teachers already. Of images they were too short-lived for that.
+        log_g = found.log_g if problem.items.ndim == 2 else None
+        fitted = yield from evidence_program(problem, found.rows, given, estimated, log_g)
         if found.of_classes and found.transition is not None:
             fitted = replace(fitted, transition=found.transition)
         if _did_not_learn(fitted, found):
@@ -92,11 +95,13 @@ def evidence_program(
     evidence: Tensor,
     given: FloatMatrix | None = None,
     estimated: FloatMatrix | None = None,
+    log_g: Tensor | None = None,
 ) -> MethodProgram:
     """The M-step: train on ``evidence`` (N, C) of the perceived classes, through T.
 
     T is ``given`` in the order of whoever gives it, or was ``estimated`` with the evidence and in
-    its order, or is estimated here.
+    its order, or is estimated here. ``log_g`` (N, C) are the predictions of networks that have
+    taught already, each of items that it did not see.
     """
     if int((evidence.sum(dim=0) > 0.5).sum()) < 2:
         raise InputError(
@@ -107,6 +112,9 @@ def evidence_program(
     if recipe.teachers < 2:
         return (yield from _one_network(problem, evidence, recipe, given, estimated))
     fixed = None if estimated is None else torch.as_tensor(estimated, dtype=torch.float32)
+    if log_g is not None and fixed is not None:
+        taught = CrossFit(log_g, fixed, [], recipe)
+        return (yield from generations(problem, evidence, taught, fixed))
     found = yield from cross_fit(problem, evidence, recipe, fixed)
     transition, doubts = found.transition, list[str]()
     if given is not None:

@@ -53,6 +53,8 @@ class Lifting:
     """T, where EM went on."""
     why: str
     """What was compared, in a few words."""
+    log_g: Tensor | None = None
+    """(N, C) log posterior of the class from the item alone, out of fold, where EM went on."""
 
 
 def lift_judgements(
@@ -163,4 +165,4 @@ def _lifted(begin: Begin, told: str) -> Lifting:
 
 def _by_em(state: State, told: str) -> Lifting:
     rows = state.targets.judged.float()
-    return Lifting(rows, state.channel, state.transition.cpu().numpy(), told)
+    return Lifting(rows, state.channel, state.transition.cpu().numpy(), told, state.log_g.float())

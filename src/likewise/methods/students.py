@@ -46,7 +46,7 @@ def generations(
     for number, changes in enumerate(found.recipe.students, start=1):
         pool = pooled(torch.stack(g), transition, evidence, problem.parts[1])
         posterior = class_posterior(pool.clamp_min(TINY).log(), transition, evidence)
-        recipe, start = _student_recipe(found.recipe, changes), (2 + number) * len(found.teachers)
+        recipe, start = _student_recipe(found.recipe, changes), (2 + number) * found.recipe.teachers
         left = student_epochs(found.recipe, number - 1)
         announce(f"student {number} of {len(found.recipe.students)}", recipe.epochs / left)
         if number == len(found.recipe.students):
