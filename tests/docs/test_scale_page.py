@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 
@@ -9,7 +10,8 @@ import pytest
 
 from docs_pages import DOCS, blocks_of
 
-BLOCKS = blocks_of((DOCS / "scale.md").read_text(encoding="utf-8"))
+PAGE = (DOCS / "scale.md").read_text(encoding="utf-8")
+BLOCKS = blocks_of(PAGE)
 
 
 def test_the_shell_scripts_are_shell_scripts() -> None:
@@ -34,3 +36,12 @@ def test_the_pods_of_the_job_find_each_other() -> None:
     assert f"--nnodes={spec['completions']} " in command
     assert spec["completionMode"] == "Indexed"
     assert re.search(r"--resume$", command)
+
+
+def test_throughput_is_that_of_the_results() -> None:
+    text = (DOCS.parent / "results" / "throughput.json").read_text(encoding="utf-8")
+    (row,) = (row for row in json.loads(text) if row["network"] == "resnet32")
+    captured, compiled = row["captured"], row["compiled"]
+    said = f"from {captured:,.0f} to {compiled:,.0f} images a second, a ratio of"
+    assert f"{said} {compiled / captured:.2f} (" in " ".join(PAGE.split())
+    assert f"{row['side_by_side']} runs of ResNet-32" in PAGE
