@@ -169,8 +169,8 @@ JOINT: dict[str, Recipe] = {
         ),
     ),
     "resnet32": Recipe(
-        epochs=60, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
-        warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=2,
+        epochs=80, batch_size=256, optimizer="sgd", lr=0.15, weight_decay=5e-4, schedule="cosine",
+        warmup=0.03, ema_decay=0.998, shift=4, flip=True, mixup=0.5, teachers=4,
         students=(
             {"epochs": 120, "augment_strength": 0.3}, {"epochs": 200, "augment_strength": 0.4},
         ),
