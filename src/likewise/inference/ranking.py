@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from likewise.inference.graph import Graph
+from likewise.inference.partition import jackknife
 
 HELD_OUT = 0.15
 
@@ -68,14 +69,5 @@ def _equal(belief: Tensor, graph: Graph) -> Tensor:
 
 def jackknife_error(scores: Tensor, graph: Graph) -> float:
     """Standard error of the mean of scores (m,), items left out one at a time."""
-    ends = torch.cat([graph.left, graph.right]).long().cpu()
-    own = torch.bincount(ends, torch.cat([scores, scores]).cpu().double())
-    count = torch.bincount(ends)
-    judged = (count > 0) & (count < len(scores))
-    if not bool(judged.any()):
-        return float("inf")
-    total = float(scores.double().sum())
-    means = (total - own[judged]) / (len(scores) - count[judged])  # without each item
-    # Leaving out an item takes the other end of its judgements with it: each is left out twice.
-    share = (len(means) - 1) / len(means) / 2
-    return float((share * ((means - means.mean()) ** 2).sum()).sqrt())
+    values = scores.double().cpu().numpy()
+    return jackknife.jackknife_error(values, graph.left.cpu().numpy(), graph.right.cpu().numpy())

@@ -13,7 +13,7 @@ and one for pairs across; it is integrated out by Gauss-Hermite quadrature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,13 @@ class Answers:
             n_annotators=n_annotators,
             n_items=n_items,
         )
+
+    def select(self, pairs: BoolArray) -> Answers:
+        """The answers about some of the pairs, ``pairs`` (P,) true for these."""
+        kept = pairs[self.pair]
+        left, right = self.left[self.pair[kept]], self.right[self.pair[kept]]
+        about = self.same[kept], self.n_items, self.annotator[kept], self.weight[kept]
+        return replace(Answers.build(left, right, *about), n_annotators=self.n_annotators)
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,7 @@ def _partition_core(answers: Answers, core: IntArray, seed: int) -> tuple[IntArr
         annotator=answers.annotator[inside],
         weight=answers.weight[inside],
         seed=seed,
+        quick=True,
     )
     labels, chance = np.full(answers.n_items, -1), np.zeros(answers.n_items)
     labels[core], chance[core] = found.labels, found.probability

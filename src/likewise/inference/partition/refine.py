@@ -37,6 +37,8 @@ class Refined:
     """(P,) P(one group) of each judged pair."""
     rates: Rates
     """How people answer."""
+    drawn: IntArray
+    """(S, N) draws of partitions."""
 
 
 def blocks_apply(answers: Answers, labels: IntArray) -> bool:
@@ -45,22 +47,23 @@ def blocks_apply(answers: Answers, labels: IntArray) -> bool:
     return len(labels) <= MAX_ITEMS and 1 < k <= MAX_GROUPS and len(answers.same) >= 10 * k * k
 
 
-def refine(problem: Problem, states: list[State]) -> Refined | None:
+def refine(problem: Problem, states: list[State], quick: bool = False) -> Refined | None:
     """From the best states under two rates: cells, samples of partitions, and what they share.
 
-    None where all cells across groups are alike, so that two rates say all there is to say.
+    ``quick``: from the best one alone, once. None where all cells across groups are alike, so that
+    two rates say all there is to say.
     """
     answers, n = problem.answers, problem.answers.n_items
-    candidates = [state.labels for state in states[:2]]
+    candidates = [state.labels for state in states[: 1 if quick else 2]]
     rates, belief = states[0].rates, problem.same(states[0].labels)
     rounds = N_ROUNDS if n <= FEW_ITEMS else 2
-    if answers.n_annotators == 1 and answers.n_pairs == len(answers.same):
+    if quick or (answers.n_annotators == 1 and answers.n_pairs == len(answers.same)):
         rounds = 1  # all answers count alike, whatever the beliefs
     for turn in range(rounds):
         counts = _square_counts(answers, rates, belief)
         if turn == 0 and not _cells_differ(problem, counts, candidates[0]):
             return None
-        repeats = N_CHAINS if n <= FEW_ITEMS else 1
+        repeats = N_CHAINS if n <= FEW_ITEMS and not quick else 1
         fits = [
             fit_blocks(problem, counts, labels) for labels in candidates for _ in range(repeats)
         ]
@@ -79,6 +82,7 @@ def refine(problem: Problem, states: list[State]) -> Refined | None:
         probability=np.array(own),
         belief=belief,
         rates=rates,
+        drawn=drawn,
     )
 
 

@@ -1,0 +1,185 @@
+"""A partition under two rates: the search from several starts, and draws around what it finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logit
+
+from likewise.inference.partition.agreement import agreed_partition
+from likewise.inference.partition.answers import Answers, Rates, fit_rates
+from likewise.inference.partition.arrays import FloatArray, IntArray, Vectors
+from likewise.inference.partition.asking import Asking
+from likewise.inference.partition.model import Problem, State
+from likewise.inference.partition.moves import sample_agreement
+from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
+from likewise.inference.partition.pairs import log_predictive, pair_beliefs
+from likewise.inference.partition.refine import CLOSE, MAX_ITEMS, Refined
+from likewise.inference.partition.starts import COUNTS, contractions, starts
+from likewise.io.progress import tracked
+
+# Starts that are worked out, annealing of the best (temperature in nats, sweeps), and Gibbs sweeps
+# for the probabilities of pairs.
+N_KEPT = 3
+ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
+POLISH_SWEEPS = 20
+GIBBS_SWEEPS, GIBBS_TURNS, BURN_IN = 5, 6, 3
+NEARLY = 1.0  # nats an item: how uncertain the places of items may be
+MOST_ASKED = 0.5  # share of all pairs, beyond which it says little which of them were asked
+# Annealing and Gibbs sweeps are shortened so that no more than so many visits of items are made.
+MAX_VISITS = 200_000
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The best partitions under two rates, and draws around the best."""
+
+    problem: Problem
+    """Under which they were found."""
+    states: list[State]
+    """The best first."""
+    sampled: Refined
+    """What draws around it agree on."""
+    likely_numbers: tuple[int, ...] = ()
+    """Numbers of groups that explain nearly as much, where none was given."""
+
+
+def fit_partition(
+    answers: Answers,
+    given: FloatArray | None,
+    items: Vectors | None,
+    n_groups: int | None,
+    rng: np.random.Generator,
+    asking: bool | None = None,
+) -> Fit:
+    """Groups by the search from several starts.
+
+    ``asking``: whether it counts which pairs were asked; None where that foretells answers better.
+    """
+    pair_odds, prior, rates = pairs_alone(answers, given, items)
+    few_asked = 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1)
+    modelled = Asking.build(answers, rng) if few_asked and asking is not False else None
+    asked = Problem(answers, prior, n_groups, rng, modelled)
+    if asked.fixed and asking is not None:
+        states = search_from(asked, starts(asked, pair_odds), rates)
+        return Fit(asked, states, draw_around(asked, states[0]))
+    problem = Problem(answers, prior, n_groups, rng)
+    states = search_from(problem, starts(problem, pair_odds), rates)
+    likely: tuple[int, ...] = ()
+    if not problem.fixed and answers.n_items <= MAX_ITEMS:
+        states, likely = _with_given_numbers(problem, states, pair_odds, rates)
+    if modelled is None:
+        return Fit(problem, states, draw_around(problem, states[0]), likely)
+    # Whoever knows which pairs were asked needs no spectra: these lead there too.
+    begin = [state.labels for state in states[:2]]
+    other = search_from(asked, begin + contractions(asked, pair_odds), rates)
+    drawn = draw_around(asked, other[0])
+    if asking is None:
+        sampled = draw_around(problem, states[0])
+        if foretold(answers, drawn) <= foretold(answers, sampled):
+            return Fit(problem, states, sampled, likely)
+    return Fit(asked, other, drawn, likely)
+
+
+def _with_given_numbers(
+    problem: Problem, states: list[State], pair_odds: FloatArray, rates: Rates
+) -> tuple[list[State], tuple[int, ...]]:
+    """The best states, begun from given numbers of groups too, and the numbers that explain nearly
+    as much.
+
+    Were the number left open meanwhile, rough groups would be cut to pieces before they are found.
+    """
+    answers, found = problem.answers, dict[int, IntArray]()
+    free = states[0]
+    for k in reversed([k for k in COUNTS if k < answers.n_items / 4]):
+        so_many = Problem(answers, problem.prior, k, problem.rng)
+        best = search_from(so_many, starts(so_many, pair_odds), rates)[0]
+        behind = free.evidence - problem.fit(best.labels, best.rates).evidence
+        if behind < NEARLY * answers.n_items:
+            found[k] = best.labels
+        elif k <= free.labels.max():
+            break  # still fewer groups explain still less
+    if found:
+        large = search_from(problem, list(found.values()), rates)
+        # Of two that are about as likely the finer stays: cells may join its groups, never cut.
+        if large[0].evidence > free.evidence + CLOSE:
+            states = large
+    return states, tuple(sorted(found))
+
+
+def pairs_alone(
+    answers: Answers, given: FloatArray | None, items: Vectors | None
+) -> tuple[FloatArray, FloatArray | None, Rates]:
+    """Log-odds of each pair from its own answers, the part that was known before, and rates.
+
+    The known part is relative to a usual pair: how common "same" is among asked pairs is left to
+    the partition.
+    """
+    design = None if items is None else pair_similarities(items, answers.left, answers.right)
+    if given is not None:
+        design = given[:, None] if design is None else np.column_stack([given, design])
+    known = np.zeros(answers.n_pairs)
+
+    def update_prior(belief: FloatArray) -> FloatArray:
+        base = float(logit(np.clip(belief.mean(), 1e-4, 1 - 1e-4)))
+        if design is not None:
+            known[:] = logistic_log_odds(design, belief) - base
+        return known + base
+
+    _, odds, rates = pair_beliefs(answers, update_prior)
+    return odds, None if design is None else known, rates
+
+
+def search_from(problem: Problem, first: list[IntArray], rates: Rates) -> list[State]:
+    """The best states that partitions (N,) lead to, best first."""
+    states = [problem.alternate(problem.fit(labels, rates), 1) for labels in first]
+    states.sort(key=lambda state: -state.evidence)
+    best = states[:N_KEPT]
+    states = [problem.alternate(state, 8) for state in tracked(best, of=len(best))]
+    sweeps = _affordable(problem.answers.n_items, ANNEAL_SWEEPS)
+    labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
+    states.append(problem.alternate(problem.fit(labels, rates), 8))
+    return sorted(states, key=lambda state: -state.evidence)
+
+
+def draw_around(problem: Problem, state: State) -> Refined:
+    """Draws of partitions around a state, rates fitted to them, and what the draws agree on.
+
+    Monte Carlo EM (Wei & Tanner 1990): rates that fit the one best partition would be too good.
+    Draws go on from one another, and what they agree on is the result, where the number of groups
+    is given (the likeliest partition puts items of which little is known where they fit best by
+    chance) and where asking is modelled; else they stay around the state.
+    """
+    answers = problem.answers
+    sweeps = _affordable(answers.n_items, GIBBS_SWEEPS)
+    polishing = _affordable(answers.n_items, POLISH_SWEEPS)
+    goes_on = problem.fixed or problem.asking is not None
+    if not goes_on:
+        for temperature in (0.0, 1.0, 1.0, 0.0):
+            state = problem.polish(state, temperature, polishing if temperature else 0)
+    beliefs, draws = [], [state.labels[None]]
+    soft = state
+    for turn in tracked(range(BURN_IN + GIBBS_TURNS), of=BURN_IN + GIBBS_TURNS):
+        belief, drawn = sample_agreement(problem.mover(soft), problem.rng, sweeps)
+        around = drawn[-1] if goes_on else state.labels
+        soft = problem.read(around, fit_rates(answers, belief, soft.rates))
+        if turn >= BURN_IN:
+            beliefs.append(belief)
+            draws.append(drawn)
+    belief = np.mean(beliefs, axis=0)
+    labels = state.labels
+    if goes_on:
+        labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
+    mover = problem.mover(soft, labels)
+    chance = np.array([mover.own_chance(i) for i in range(answers.n_items)])
+    return Refined(labels, chance, belief, soft.rates, np.concatenate(draws))
+
+
+def foretold(answers: Answers, refined: Refined) -> float:
+    """How well each pair's answers are foretold by all others: models are compared by it."""
+    return log_predictive(answers, refined.rates, refined.belief)
+
+
+def _affordable(n_items: int, n_sweeps: int) -> int:
+    return max(min(n_sweeps, MAX_VISITS // max(n_items, 1)), 2)

@@ -1,0 +1,168 @@
+"""The number of groups by held-out answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from likewise.inference.partition import infer_partition
+from likewise.inference.partition.answers import Answers
+from likewise.inference.partition.fitting import fit_partition
+from likewise.inference.partition.number import (
+    STRENGTH,
+    Choice,
+    Trial,
+    _over_numbers,
+    _chosen,
+    choose_number,
+    foretelling,
+)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def judged(truth, n_judgements, a, b, rng, weight=None):
+    left = rng.integers(len(truth), size=n_judgements)
+    right = (left + rng.integers(1, len(truth), size=n_judgements)) % len(truth)
+    said = rng.random(n_judgements) < np.where(truth[left] == truth[right], a, b)
+    return Answers.build(left, right, said, len(truth), None, weight)
+
+
+def trial(mean, n_groups, unseen, cells=False, noise=0.0, seed=0):
+    scores = mean + noise * np.random.default_rng(seed).standard_normal(unseen.n_pairs)
+    return Trial(Choice(n_groups, cells), scores, None)
+
+
+# -- what draws foretell -------------------------------------------------------------------------
+
+
+def test_foretelling_equals_a_slow_reference(rng: np.random.Generator) -> None:
+    truth = np.arange(20) % 3
+    answers = judged(truth, 300, 0.8, 0.3, rng, weight=rng.uniform(0.5, 2, size=300))
+    held = rng.random(answers.n_pairs) < 0.3
+    seen, unseen = answers.select(~held), answers.select(held)
+    drawn = rng.integers(4, size=(3, 20))
+    drawn[0, :4] = range(4)
+
+    def rate(labels, i, j):
+        def counted(wanted):
+            same = asked = 0.0
+            for m in range(len(seen.same)):
+                g, h = labels[seen.left[seen.pair[m]]], labels[seen.right[seen.pair[m]]]
+                times = wanted(g, h)
+                asked += times * seen.weight[m]
+                same += times * seen.weight[m] * seen.same[m]
+            return same, asked
+
+        one, two = labels[i], labels[j]
+        if one == two:  # both orders of two items inside a group
+            same, asked = counted(lambda g, h: 2 * (g == h == one))
+            all_same, all_asked = counted(lambda g, h: 2 * (g == h))
+        else:
+            same, asked = counted(lambda g, h: {g, h} == {one, two})
+            all_same, all_asked = counted(lambda g, h: 2 * (g != h))
+        return (same + STRENGTH * (all_same + 1) / (all_asked + 2)) / (asked + STRENGTH)
+
+    expected = []
+    for p in range(unseen.n_pairs):
+        i, j = unseen.left[p], unseen.right[p]
+        chance = np.mean([rate(labels, i, j) for labels in drawn])
+        own = unseen.pair == p
+        scores = np.log(np.where(unseen.same[own], chance, 1 - chance))
+        expected.append(np.average(scores, weights=unseen.weight[own]))
+    np.testing.assert_allclose(foretelling(drawn, seen, unseen), expected)
+
+
+def test_true_groups_foretell_best(rng: np.random.Generator) -> None:
+    truth = np.arange(60) % 3
+    answers = judged(truth, 1500, 0.8, 0.2, rng)
+    held = rng.random(answers.n_pairs) < 0.2
+    seen, unseen = answers.select(~held), answers.select(held)
+    finer, coarser = np.arange(60) % 6, truth // 2
+    best, *others = (
+        foretelling(labels[None], seen, unseen).mean() for labels in (truth, finer, coarser)
+    )
+    assert best > max(others) + 0.005
+
+
+def test_answers_about_some_pairs(rng: np.random.Generator) -> None:
+    left, right = rng.integers(6, size=(2, 80))
+    who, weight, said = rng.integers(5, size=80), rng.random(80) + 0.1, rng.random(80) < 0.5
+    answers = Answers.build(left, right, said, 6, who, weight)
+    some = rng.random(answers.n_pairs) < 0.5
+    kept = answers.select(some)
+    np.testing.assert_array_equal(kept.left, answers.left[some])
+    np.testing.assert_array_equal(kept.right, answers.right[some])
+    of_these = some[answers.pair]
+    for name in ("same", "annotator", "weight"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(answers, name)[of_these])
+    assert kept.n_annotators == 5
+    assert kept.n_items == 6
+
+
+# -- which is taken ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unseen(rng: np.random.Generator) -> Answers:
+    return judged(np.arange(40) % 2, 300, 0.8, 0.2, rng)
+
+
+def test_the_search_is_kept_unless_a_number_is_ahead_by_an_error(unseen: Answers) -> None:
+    kept = trial(-0.5, None, unseen)
+    ahead = trial(-0.49, 5, unseen)  # everywhere, so that there is no error
+    assert _chosen(kept, [ahead], unseen) is ahead
+    by_chance = trial(-0.499, 5, unseen, noise=0.2)
+    by_chance.scores[:] += -0.499 - by_chance.scores.mean()
+    assert _chosen(kept, [by_chance], unseen) is kept
+    assert _chosen(kept, [trial(-0.51, 5, unseen)], unseen) is kept
+    assert _chosen(kept, [ahead, trial(-0.48, 8, unseen)], unseen).choice.n_groups == 8
+    assert _chosen(kept, [], unseen) is kept
+
+
+def test_numbers_half_way_beside_the_best(unseen: Answers) -> None:
+    asked = []
+
+    def tried(k):
+        asked.append(k)
+        return trial(-abs(np.log(k / 13)), k, unseen)
+
+    found = _over_numbers([3, 5], [8, 13, 20, 30, 50], tried)
+    assert asked == [3, 5, 8, 13, 20, 30, 10, 16]  # no more than two beyond the best
+    assert [t.choice.n_groups for t in found] == sorted(asked)
+
+
+def test_numbers_that_explain_far_less_are_not_likely(rng: np.random.Generator) -> None:
+    answers = judged(np.arange(120) % 8, 4000, 0.9, 0.1, rng)
+    fit = fit_partition(answers, None, None, None, rng)
+    assert fit.states[0].labels.max() + 1 == 8
+    assert 8 in fit.likely_numbers
+    assert min(fit.likely_numbers) >= 5
+
+
+@pytest.mark.parametrize(("n_items", "n_judgements"), [(12, 30), (300, 1200)])
+def test_few_answers_leave_the_number_open(
+    rng: np.random.Generator, n_items: int, n_judgements: int
+) -> None:
+    answers = judged(np.arange(n_items) % 3, n_judgements, 0.8, 0.2, rng)
+    assert choose_number(answers, None, None, None, rng) == Choice(None)
+
+
+def test_confusable_groups_are_told_apart() -> None:
+    """Six groups, two and two often taken for each other: under one rate for all pairs across
+    groups they are three."""
+    rng = np.random.default_rng(1)
+    truth = rng.permutation(np.arange(90) % 6)
+    i, j = np.triu_indices(90, 1)
+    p = np.where(truth[i] == truth[j], 0.9, np.where(truth[i] // 2 == truth[j] // 2, 0.4, 0.05))
+    said = rng.random(len(i)) < p
+    quick, found = (
+        infer_partition(i, j, said, n_items=90, seed=0, quick=quick) for quick in (True, False)
+    )
+    assert quick.n_groups == 3
+    assert found.n_groups == 6
+    assert adjusted_rand_score(truth, found.labels) > 0.95
