@@ -12,9 +12,8 @@ from likewise.inference.partition.fitting import fit_partition
 from likewise.inference.partition.number import (
     STRENGTH,
     Choice,
-    Trial,
+    _believed,
     _over_numbers,
-    _chosen,
     choose_number,
     foretelling,
 )
@@ -30,11 +29,6 @@ def judged(truth, n_judgements, a, b, rng, weight=None):
     right = (left + rng.integers(1, len(truth), size=n_judgements)) % len(truth)
     said = rng.random(n_judgements) < np.where(truth[left] == truth[right], a, b)
     return Answers.build(left, right, said, len(truth), None, weight)
-
-
-def trial(mean, n_groups, unseen, cells=False, noise=0.0, seed=0):
-    scores = mean + noise * np.random.default_rng(seed).standard_normal(unseen.n_pairs)
-    return Trial(Choice(n_groups, cells), scores, None)
 
 
 # -- what draws foretell -------------------------------------------------------------------------
@@ -107,33 +101,54 @@ def test_answers_about_some_pairs(rng: np.random.Generator) -> None:
 # -- which is taken ------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def unseen(rng: np.random.Generator) -> Answers:
-    return judged(np.arange(40) % 2, 300, 0.8, 0.2, rng)
+class Scored:
+    """A split whose scores are given: a mean, and its noise."""
+
+    def __init__(self, unseen: Answers, about: dict[Choice, tuple[float, float]]) -> None:
+        self.unseen, self.about = unseen, about
+
+    def scores(self, choice: Choice) -> np.ndarray | None:
+        if choice not in self.about:
+            return None
+        mean, noise = self.about[choice]
+        own = np.random.default_rng([choice.n_groups or 0, choice.cells]).standard_normal(
+            self.unseen.n_pairs
+        )
+        return mean + noise * (own - own.mean())
 
 
-def test_the_search_is_kept_unless_a_number_is_ahead_by_an_error(unseen: Answers) -> None:
-    kept = trial(-0.5, None, unseen)
-    ahead = trial(-0.49, 5, unseen)  # everywhere, so that there is no error
-    assert _chosen(kept, [ahead], unseen) is ahead
-    by_chance = trial(-0.499, 5, unseen, noise=0.2)
-    by_chance.scores[:] += -0.499 - by_chance.scores.mean()
-    assert _chosen(kept, [by_chance], unseen) is kept
-    assert _chosen(kept, [trial(-0.51, 5, unseen)], unseen) is kept
-    assert _chosen(kept, [ahead, trial(-0.48, 8, unseen)], unseen).choice.n_groups == 8
-    assert _chosen(kept, [], unseen) is kept
+OPEN, PLAIN, FIVE = Choice(None), Choice(None, cells=False), Choice(5)
 
 
-def test_numbers_half_way_beside_the_best(unseen: Answers) -> None:
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1)}, OPEN),
+        ({PLAIN: (-0.49, 0.001), OPEN: (-0.5, 0.001)}, PLAIN),  # cells are behind
+        ({PLAIN: (-0.499, 0.1), OPEN: (-0.5, 0.1)}, OPEN),  # within an error
+        ({PLAIN: (-0.49, 0.001)}, OPEN),  # they do not differ: nothing to leave out
+        ({PLAIN: (-0.5, 0.001), OPEN: (-0.5, 0.001), FIVE: (-0.48, 0.001)}, FIVE),
+        ({PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1), FIVE: (-0.49, 0.1)}, OPEN),  # not clearly
+        ({PLAIN: (-0.5, 0.001), FIVE: (-0.52, 0.001)}, OPEN),
+    ],
+)
+def test_the_open_search_stands_unless_another_is_ahead(
+    rng: np.random.Generator, about: dict[Choice, tuple[float, float]], expected: Choice
+) -> None:
+    splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
+    assert _believed(FIVE if FIVE in about else None, splits) == expected
+
+
+def test_numbers_half_way_beside_the_best() -> None:
     asked = []
 
     def tried(k):
         asked.append(k)
-        return trial(-abs(np.log(k / 13)), k, unseen)
+        return -abs(np.log(k / 13))
 
     found = _over_numbers([3, 5], [8, 13, 20, 30, 50], tried)
     assert asked == [3, 5, 8, 13, 20, 30, 10, 16]  # no more than two beyond the best
-    assert [t.choice.n_groups for t in found] == sorted(asked)
+    assert list(found) == asked
 
 
 def test_numbers_that_explain_far_less_are_not_likely(rng: np.random.Generator) -> None:

@@ -4,8 +4,8 @@ Evidence compares partitions of one kind. Where groups are uncertain it misleads
 the likeliest partition leaves items alone that belong somewhere, and cells cut groups along
 whatever else people see. So other numbers are tried on most pairs, and draws of partitions foretell
 the answers about the rest (cross-validation of the number of blocks, Chen & Lei 2018). The best is
-taken where it foretells better than the search with the number left open by more than a standard
-error.
+taken where it foretells clearly better than the search with the number left open. That one is
+without cells where these foretell worse by more than a standard error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from likewise.inference.partition.refine import MAX_ITEMS, blocks_apply, refine
 from likewise.inference.partition.starts import COUNTS
 from likewise.io.progress import tracked
 
-HELD_OUT = 0.15  # of the judged pairs
+HELD_OUT, N_SPLITS = 0.15, 2  # of the judged pairs, so many times
+MAX_ANSWERS = 50_000  # beyond, groups are hardly in doubt, and a dozen searches take minutes
 FEWEST_UNSEEN = 30  # pairs, to compare by
 PAIRS_AN_ITEM = 10  # below, a graph without those that are held out is another one
+CLEARLY = 2.0  # standard errors: one of many numbers is ahead of the rest by chance
+TINY = 1e-9
 STRENGTH = 10.0  # answers that a cell's rate counts as, before it has any of its own
 
 
@@ -40,19 +43,47 @@ class Choice:
     """Whether every two groups may have their own chance to be taken for each other."""
 
 
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """What a choice has led to on the pairs that are not held out."""
+class Split:
+    """Answers without some pairs, and what choices lead to by them."""
 
-    choice: Choice
-    scores: FloatArray
-    """(p,) mean log P(answer) of each held-out pair."""
-    fit: Fit
-    """Under two rates."""
+    def __init__(
+        self,
+        answers: Answers,
+        given: FloatArray | None,
+        items: Vectors | None,
+        asking: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        held = rng.random(answers.n_pairs) < HELD_OUT
+        self.seen, self.unseen = answers.select(~held), answers.select(held)
+        self._known = None if given is None else given[~held]
+        self._items, self._asking, self._rng = items, asking, rng
+        self._fits: dict[int | None, Fit] = {}
+        self._scores: dict[Choice, FloatArray | None] = {}
 
-    @property
-    def mean(self) -> float:
-        return float(self.scores.mean())
+    def scores(self, choice: Choice) -> FloatArray | None:
+        """(p,) mean log P(answer) of each held-out pair; None where cells do not differ."""
+        if choice not in self._scores:
+            self._scores[choice] = self._score(choice)
+        return self._scores[choice]
+
+    def _score(self, choice: Choice) -> FloatArray | None:
+        k = choice.n_groups
+        if k not in self._fits:
+            about = self._known, self._items, k, self._rng, self._asking
+            self._fits[k] = fit_partition(self.seen, *about)
+        fit = self._fits[k]
+        if not choice.cells:
+            return foretelling(fit.sampled.drawn, self.seen, self.unseen)
+        if not blocks_apply(self.seen, fit.states[0].labels):
+            return None
+        refined = refine(fit.problem, fit.states, quick=True)
+        return None if refined is None else foretelling(refined.drawn, self.seen, self.unseen)
+
+    def mean(self, choice: Choice) -> float:
+        """The mean of the scores; none is worse than cells that do not differ."""
+        scores = self.scores(choice)
+        return -np.inf if scores is None else float(scores.mean())
 
 
 def choose_number(
@@ -66,69 +97,72 @@ def choose_number(
 
     ``given`` (P,) and ``items`` (N, D): what is known of pairs before the answers.
     """
-    held = rng.random(answers.n_pairs) < HELD_OUT
-    too_sparse = 2 * answers.n_pairs < PAIRS_AN_ITEM * answers.n_items
-    if too_sparse or held.sum() < FEWEST_UNSEEN or answers.n_items > MAX_ITEMS:
+    few = answers.n_pairs < max(PAIRS_AN_ITEM * answers.n_items / 2, FEWEST_UNSEEN / HELD_OUT)
+    if few or answers.n_items > MAX_ITEMS or len(answers.same) > MAX_ANSWERS:
         return Choice(None)
+    asking = found.problem.asking is not None
+    first, *others = (Split(answers, given, items, asking, rng) for _ in range(N_SPLITS))
     n_found = int(found.states[0].labels.max()) + 1
     fewer = [k for k in found.likely_numbers if k <= n_found]
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
-    seen, unseen = answers.select(~held), answers.select(held)
-    known = None if given is None else given[~held]
-    asking = found.problem.asking is not None
-
-    def tried(k: int | None) -> Trial:
-        fit = fit_partition(seen, known, items, k, rng, asking)
-        drawn = fit.sampled.drawn
-        return Trial(Choice(k, cells=False), foretelling(drawn, seen, unseen), fit)
-
-    def with_cells(plain: Trial) -> list[Trial]:
-        """None where they do not differ."""
-        fit, refined = plain.fit, None
-        if blocks_apply(seen, fit.states[0].labels):
-            refined = refine(fit.problem, fit.states, quick=True)
-        if refined is None:
-            return []
-        scores = foretelling(refined.drawn, seen, unseen)
-        return [Trial(Choice(plain.choice.n_groups), scores, fit)]
-
-    left_open = tried(None)
-    *others, kept = [left_open, *with_cells(left_open)]
-    if fewer or more:
-        trials = _over_numbers(fewer, more, tried)
-        best = max(range(len(trials)), key=lambda i: trials[i].mean)
-        # Cells take longer, so that they are tried where two rates do best.
-        for plain in trials[max(best - 1, 0) : best + 2]:
-            others += with_cells(plain)
-        others += trials
-    chosen = _chosen(kept, others, unseen)
-    return Choice(None) if chosen is kept else chosen.choice
+    best = _best_number(fewer, more, first)
+    # One split is enough to look for a number, and too little to believe it.
+    return _believed(best, [first, *others])
 
 
-def _over_numbers(fewer: list[int], more: list[int], tried: Callable[[int], Trial]) -> list[Trial]:
-    """Trials of numbers of groups, ascending: all of ``fewer`` than were found, then ``more`` until
-    two in a row are behind, with some half-way beside the best."""
-    trials = {k: tried(k) for k in tracked(fewer, of=len(fewer))}
+def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
+    if not fewer and not more:
+        return None
+    means = _over_numbers(fewer, more, lambda k: split.mean(Choice(k, cells=False)))
+    counts = sorted(means)
+    best = counts.index(max(counts, key=lambda k: means[k]))
+    # Cells take longer, so that they are tried where two rates do best.
+    choices = {Choice(k, cells=False): means[k] for k in counts}
+    for k in counts[max(best - 1, 0) : best + 2]:
+        choices[Choice(k)] = split.mean(Choice(k))
+    return max(choices, key=lambda choice: choices[choice])
+
+
+def _believed(number: Choice | None, splits: list[Split]) -> Choice:
+    """The search with the number left open, without cells where these foretell worse by more than
+    a standard error; or the ``number``, where that is clearly ahead."""
+    ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
+
+    def scores(choice: Choice) -> FloatArray:
+        plain = Choice(choice.n_groups, cells=False)
+        own = [s.scores(choice) if choice.cells else None for s in splits]
+        return np.concatenate(
+            [s.scores(plain) if found is None else found for s, found in zip(splits, own)]
+        )
+
+    def ahead(one: FloatArray, other: FloatArray) -> float:
+        return float((one - other).mean()) / max(jackknife_error(one - other, *ends), TINY)
+
+    kept, now = Choice(None), scores(Choice(None))
+    if ahead(plain := scores(Choice(None, cells=False)), now) > 1:
+        kept, now = Choice(None, cells=False), plain
+    if number is not None and ahead(scores(number), now) > CLEARLY:
+        kept = number
+    return kept
+
+
+def _over_numbers(
+    fewer: list[int], more: list[int], tried: Callable[[int], float]
+) -> dict[int, float]:
+    """Scores of numbers of groups, ascending: all of ``fewer`` than were found, then ``more`` until
+    two in a row are behind; and of some half-way beside the best."""
+    score = {k: tried(k) for k in tracked(fewer, of=len(fewer))}
     for k in more:
-        trials[k] = tried(k)
-        means = [trial.mean for trial in trials.values()]
-        if len(means) > 2 and max(means[-2:]) < max(means):
+        score[k] = tried(k)
+        if len(score) > 2 and max(list(score.values())[-2:]) < max(score.values()):
             break
-    counts = list(trials)
-    best = counts.index(max(counts, key=lambda k: trials[k].mean))
+    counts = list(score)
+    best = counts.index(max(counts, key=lambda k: score[k]))
     for a, b in pairwise(counts[max(best - 1, 0) : best + 2]):
         middle = round(np.sqrt(a * b))
-        if middle not in trials:
-            trials[middle] = tried(middle)
-    return [trials[k] for k in sorted(trials)]
-
-
-def _chosen(kept: Trial, others: list[Trial], unseen: Answers) -> Trial:
-    """What is kept, unless the best of the others is ahead by more than a standard error."""
-    best = max(others, key=lambda trial: trial.mean, default=kept)
-    ahead = best.scores - kept.scores
-    error = jackknife_error(ahead, unseen.left, unseen.right)
-    return best if float(ahead.mean()) > error else kept
+        if middle not in score:
+            score[middle] = tried(middle)
+    return score
 
 
 def foretelling(drawn: IntArray, seen: Answers, unseen: Answers) -> FloatArray:
