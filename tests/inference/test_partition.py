@@ -306,13 +306,14 @@ def test_which_pairs_were_asked_counts_where_the_number_of_groups_is_given() -> 
         assert adjusted_rand_score(truth, labels) > 0.9
 
 
-def test_rough_large_groups_are_found_whose_number_is_not_told() -> None:
+@pytest.mark.parametrize("draw", [1, 2])
+def test_rough_large_groups_are_found_whose_number_is_not_told(draw: int) -> None:
     """Three groups, and answers that are little better than chance."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(draw)
     truth = rng.integers(3, size=200)
     left = rng.integers(200, size=2800)
     right = (left + rng.integers(1, 200, size=2800)) % 200
     said = rng.random(2800) < np.where(truth[left] == truth[right], 0.7, 0.3)
-    found = infer_partition(left, right, said, n_items=200, seed=0)
-    assert 3 <= found.n_groups <= 5
+    found = infer_partition(left, right, said, n_items=200, seed=0, quick=True)
+    assert found.n_groups in (3, 4)
     assert adjusted_rand_score(truth, found.labels) > 0.5

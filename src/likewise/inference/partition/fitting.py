@@ -94,7 +94,7 @@ def _with_given_numbers(
     free = states[0]
     for k in reversed([k for k in COUNTS if k < answers.n_items / 4]):
         so_many = Problem(answers, problem.prior, k, problem.rng)
-        best = search_from(so_many, starts(so_many, pair_odds), rates, quick=True)[0]
+        best = search_from(so_many, starts(so_many, pair_odds), rates)[0]
         behind = free.evidence - problem.fit(best.labels, best.rates).evidence
         if behind < NEARLY * answers.n_items:
             found[k] = best.labels
@@ -131,14 +131,10 @@ def pairs_alone(
     return odds, None if design is None else known, rates
 
 
-def search_from(
-    problem: Problem, first: list[IntArray], rates: Rates, quick: bool = False
-) -> list[State]:
-    """The best states that partitions (N,) lead to, best first; ``quick``: from the best alone."""
+def search_from(problem: Problem, first: list[IntArray], rates: Rates) -> list[State]:
+    """The best states that partitions (N,) lead to, best first."""
     states = [problem.alternate(problem.fit(labels, rates), 1) for labels in first]
     states.sort(key=lambda state: -state.evidence)
-    if quick:
-        return [problem.alternate(states[0], 8)]
     best = states[:N_KEPT]
     states = [problem.alternate(state, 8) for state in tracked(best, of=len(best))]
     sweeps = _affordable(problem.answers.n_items, ANNEAL_SWEEPS)
