@@ -101,6 +101,7 @@ def test_a_report_shows_the_photographs_that_were_encoded(photos: Path) -> None:
     assert small.shape[1:] == (48, 48, 3)
 
 
+@pytest.mark.slow  # docs/photographs.md runs the same commands
 def test_photographs_without_a_model_take_seconds_and_say_what_would_help(
     photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -112,6 +113,7 @@ def test_photographs_without_a_model_take_seconds_and_say_what_would_help(
     assert config["encoder"]["name"] == "patches"
 
 
+@pytest.mark.slow  # docs/texts.md runs the same commands
 def test_texts_without_any_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """400 short texts of 4 topics, 2,000 answers of which a tenth are wrong."""
     texts, classes = make_texts(600, np.random.default_rng(5))

@@ -60,6 +60,7 @@ def chain_program(
         figures |= {
             "estimator": _estimator(cell, settings),
             "best_epoch": fitted.best_epoch,
+            # Of the last network that saw no held-out item; an error where the recipe stops by it.
             "held_out_cost": fitted.score,
             "epochs": settings.recipe(cell.method).epochs,
             "seconds": round(fitted.seconds_before + time.perf_counter() - start, 2),
