@@ -202,3 +202,9 @@ def test_behind_a_proxy_nothing_is_tried_before(name: str, monkeypatch: pytest.M
     monkeypatch.setenv(name, "http://proxy")
     assert locate("a/b") == HubModel("a/b")
     assert asked == [("http://127.0.0.1:1/api/models/a/b", "HEAD", 3.0)]
+
+
+def test_no_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="no model without a name: give an"):
+        locate("")

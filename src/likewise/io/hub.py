@@ -61,12 +61,12 @@ def locate(model: str, revision: str | None = None) -> Path | HubModel:
         if not path.is_file():
             raise InputError(f"there is no file {path} to embed with.")
         return path
-    if path.is_dir():
+    if model and path.is_dir():  # nothing is not the current folder
         _need_library()
         return path
     if not _NAME.fullmatch(model):
         raise InputError(
-            f"there is no model {model}: give an .onnx or .pt2 file, a folder, or a name at the "
+            f"there is no model {model or 'without a name'}: give an .onnx or .pt2 file, a folder, or a name at the "
             "hub such as all-MiniLM-L6-v2."
         )
     _need_library()
