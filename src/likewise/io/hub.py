@@ -66,8 +66,8 @@ def locate(model: str, revision: str | None = None) -> Path | HubModel:
         return path
     if not _NAME.fullmatch(model):
         raise InputError(
-            f"there is no model {model or 'without a name'}: give an .onnx or .pt2 file, a folder, or a name at the "
-            "hub such as all-MiniLM-L6-v2."
+            f"there is no model {model or 'without a name'}: give an .onnx or .pt2 file, a folder, "
+            "or a name at the hub such as all-MiniLM-L6-v2."
         )
     _need_library()
     found = HubModel(model if "/" in model else f"{_USUAL_OWNER}/{model}", revision)
