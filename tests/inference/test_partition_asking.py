@@ -95,11 +95,11 @@ def test_suggested_pairs_find_sparse_groups(
 ) -> None:
     truth = rng.permutation(np.arange(300) % 20)
     left, right, same = suggested(rng, truth, 1000, 0.5)
-    found = infer_partition(left, right, same, n_items=300)
+    found = infer_partition(left, right, same, n_items=300, seed=2)
     assert adjusted_rand_score(truth, found.labels) > 0.87
-    assert abs(found.n_groups - 20) <= 8
+    assert abs(found.n_groups - 20) <= 7
     monkeypatch.setattr(fitting, "MOST_ASKED", 0.0)
-    blind = infer_partition(left, right, same, n_items=300)
+    blind = infer_partition(left, right, same, n_items=300, seed=2)
     assert blind.objective < found.objective
     assert adjusted_rand_score(truth, blind.labels) < 0.5
 
