@@ -62,7 +62,7 @@ class Split:
         self._scores: dict[Choice, FloatArray | None] = {}
 
     def scores(self, choice: Choice) -> FloatArray | None:
-        """(p,) mean log P(answer) of each held-out pair; None where cells do not differ."""
+        """(p,) mean log P(answer) of each held-out pair; None where no cells differ."""
         if choice not in self._scores:
             self._scores[choice] = self._score(choice)
         return self._scores[choice]
@@ -81,7 +81,7 @@ class Split:
         return None if refined is None else foretelling(refined.drawn, self.seen, self.unseen)
 
     def mean(self, choice: Choice) -> float:
-        """The mean of the scores; none is worse than cells that do not differ."""
+        """The mean of the scores; the worst there is where cells do not differ."""
         scores = self.scores(choice)
         return -np.inf if scores is None else float(scores.mean())
 
