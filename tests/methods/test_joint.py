@@ -392,6 +392,23 @@ def test_networks_that_taught_during_em_are_not_trained_again() -> None:
     np.testing.assert_allclose(fitted.posterior, expected, atol=1e-5)
 
 
+def test_a_given_t_needs_teachers_although_em_has_taught() -> None:
+    problem, T = noisy_problem(TWO.with_(epochs=1)), pair_flip(3, 0.2)
+    log_g = torch.zeros(240, 3).log_softmax(dim=1)
+    asked: list[TrainingRun] = []
+    program = evidence_program(problem, evidence_of(problem), T, estimated=T, log_g=log_g)
+    run_program(watched(program, asked.append))
+    assert len(asked) == 3
+
+
+def test_t_over_all_items_is_told_where_em_has_taught(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = noisy_problem(TWO.with_(epochs=1))
+    monkeypatch.setattr("likewise.methods.item_noise.UNEXPLAINED", -2.0)
+    log_g = torch.zeros(240, 3).log_softmax(dim=1)
+    told = evidence_of(problem), None, symmetric(3, 0.3), log_g
+    assert run_program(evidence_program(problem, *told)).marginal_transition is not None
+
+
 @pytest.mark.parametrize("images", [False, True])
 def test_em_teaches_about_features_and_not_about_images(
     monkeypatch: pytest.MonkeyPatch, images: bool

@@ -112,10 +112,10 @@ def evidence_program(
     if recipe.teachers < 2:
         return (yield from _one_network(problem, evidence, recipe, given, estimated))
     fixed = None if estimated is None else torch.as_tensor(estimated, dtype=torch.float32)
-    if log_g is not None and fixed is not None:
-        taught = CrossFit(log_g, fixed, [], recipe)
-        return (yield from generations(problem, evidence, taught, fixed))
-    found = yield from cross_fit(problem, evidence, recipe, fixed)
+    if log_g is not None and fixed is not None and given is None:
+        found = CrossFit(log_g, fixed, [], recipe)
+    else:  # the order of a T that is given is found by teachers
+        found = yield from cross_fit(problem, evidence, recipe, fixed)
     transition, doubts = found.transition, list[str]()
     if given is not None:
         transition = align_transition(given, found.transition)
