@@ -15,7 +15,7 @@ Contradictory or repeated judgements and isolated items need no special case.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from likewise.inference.fields import BLOCK, MessageSums, field_operator
-from likewise.inference.graph import Contraction, EdgeLikelihoods, Graph, contract
+from likewise.inference.graph import Contraction, EdgeLikelihoods, Graph, contract, edge_width
 from likewise.inference.posterior import Posterior, guess
 from likewise.nn.cpu_kernels import softmax
 from likewise.noise.channels import Channel, ExactChannel, RateChannel
@@ -67,6 +67,12 @@ def infer(
         return _infer_contracted(log_prior, contract(graph), channel, schedule)
     if method == "auto":
         method = choose_method(graph, log_prior.shape[1])
+    return _solve(log_prior, graph, channel, method, schedule)
+
+
+def _solve(
+    log_prior: Tensor, graph: Graph, channel: Channel, method: Method, schedule: _Schedule
+) -> Posterior:
     solve = _belief_propagation if method == "bp" else _mean_field
     return solve(log_prior, graph, channel, schedule)
 
@@ -84,7 +90,7 @@ def edge_statistics(
     """Expected counts of (equal, different) (G, 2), or of class pairs (G, C, C), by group."""
     table = channel.log_table().to(posterior.log_belief)
     counts = torch.zeros_like(table)
-    for part in graph.chunks():
+    for part in graph.chunks(edge_width(channel, posterior.log_belief)):
         annotator = None if graph.annotator is None else graph.annotator[part]
         group = channel.groups(graph.same[part], annotator)
         joint = _edge_posterior(posterior, graph, channel, part, table)
@@ -100,7 +106,7 @@ def equal_probability(posterior: Posterior, graph: Graph, channel: Channel) -> T
         return graph.same.to(posterior.log_belief.dtype)
     table = channel.log_table().to(posterior.log_belief)
     parts = []
-    for part in graph.chunks():
+    for part in graph.chunks(edge_width(channel, posterior.log_belief)):
         joint = _edge_posterior(posterior, graph, channel, part, table)
         parts.append(joint[:, 0] if channel.two_rate else joint.diagonal(dim1=1, dim2=2).sum(1))
     return torch.cat(parts) if parts else torch.zeros(0)
@@ -114,7 +120,7 @@ def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Ten
     """
     table = channel.log_table().to(belief).exp()
     parts = []
-    for part in graph.chunks():
+    for part in graph.chunks(edge_width(channel, belief)):
         annotator = None if graph.annotator is None else graph.annotator[part]
         left, right = belief[graph.left[part]], belief[graph.right[part]]
         said, other = (
@@ -141,12 +147,13 @@ def _belief_propagation(
 ) -> Posterior:
     start = schedule.start
     likelihood = graph.edge_likelihoods(channel, log_prior)
-    shape = (len(graph), log_prior.shape[1])
+    shape, width = (len(graph), log_prior.shape[1]), edge_width(channel, log_prior)
     if start is not None and start.to_left is not None and start.to_left.shape == shape:
         assert start.to_right is not None
         to_left, to_right = start.to_left.clone(), start.to_right.clone()
     elif start is not None:
-        to_left, to_right = _first_messages(start.log_belief.to(log_prior), graph, likelihood)
+        belief = softmax(start.log_belief.to(log_prior))
+        to_left, to_right = _first_messages(belief, graph, likelihood, width)
     else:
         to_left, to_right = log_prior.new_zeros(shape), log_prior.new_zeros(shape)
     add_up = MessageSums(graph)
@@ -155,12 +162,12 @@ def _belief_propagation(
     converged, done = False, 0
     for done in range(1, schedule.iterations + 1):
         keep = 0.0 if done == 1 and start is None else schedule.damping
-        for part in graph.chunks():
+        for part in graph.chunks(width):
             rows = likelihood[part]
             from_left, from_right = _cavities(total, graph, to_left, to_right, part)
-            to_right[part] = keep * to_right[part] + (1 - keep) * _message(from_left, rows)
+            to_right[part].lerp_(_message(from_left, rows), 1 - keep)
             rows = rows if channel.two_rate else rows.mT
-            to_left[part] = keep * to_left[part] + (1 - keep) * _message(from_right, rows)
+            to_left[part].lerp_(_message(from_right, rows), 1 - keep)
         total = add_up(to_left, to_right, log_prior)
         updated = softmax(total)
         change = float((updated - belief).abs().sum(1).mean()) if len(belief) else 0.0
@@ -174,13 +181,12 @@ def _belief_propagation(
 
 
 def _first_messages(
-    log_belief: Tensor, graph: Graph, likelihood: EdgeLikelihoods
+    belief: Tensor, graph: Graph, likelihood: EdgeLikelihoods, width: int
 ) -> tuple[Tensor, Tensor]:
     """What each end would tell the other, if beliefs (N, C) were all there is: two (M, C)."""
-    belief = softmax(log_belief)
     shape = (len(graph), belief.shape[1])
     to_left, to_right = belief.new_empty(shape), belief.new_empty(shape)
-    for part in graph.chunks():
+    for part in graph.chunks(width):
         rows = likelihood[part]
         to_right[part] = _message(belief.index_select(0, graph.left[part]), rows)
         rows = rows if rows.ndim == 2 else rows.mT
@@ -192,8 +198,8 @@ def _cavities(
     total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor, part: slice
 ) -> tuple[Tensor, Tensor]:
     """What each end of an edge believes without that edge: two (m, C) probabilities."""
-    from_left = softmax(total.index_select(0, graph.left[part]) - to_left[part])
-    from_right = softmax(total.index_select(0, graph.right[part]) - to_right[part])
+    from_left = softmax(total.index_select(0, graph.left[part]).sub_(to_left[part]))
+    from_right = softmax(total.index_select(0, graph.right[part]).sub_(to_right[part]))
     return from_left, from_right
 
 
@@ -201,14 +207,16 @@ def _message(cavity: Tensor, likelihood: Tensor) -> Tensor:
     """log sum_a cavity(a) P(answer | a, b): (m, C) from (m, C) and (m, 2) or (m, C, C)."""
     if likelihood.ndim == 2:
         equal, different = likelihood[:, :1], likelihood[:, 1:]
-        return torch.log((different + (equal - different) * cavity).clamp_min(TINY))
-    return torch.log(torch.bmm(cavity.unsqueeze(1), likelihood).squeeze(1).clamp_min(TINY))
+        expected = torch.addcmul(different, equal - different, cavity)
+    else:
+        expected = torch.bmm(cavity.unsqueeze(1), likelihood).squeeze(1)
+    return expected.clamp_min_(TINY).log_()
 
 
 def _bethe(total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor) -> float:
     """Bethe's log evidence: sum of log Z_i less sum of log Z_ij (exact on trees)."""
     evidence = float(torch.logsumexp(total, dim=1).double().sum())
-    for part in graph.chunks():
+    for part in graph.chunks(total.shape[1]):
         from_left, _ = _cavities(total, graph, to_left, to_right, part)
         overlap = (from_left * to_left[part].exp()).sum(1)
         evidence -= float(torch.log(overlap.clamp_min(TINY)).double().sum())
@@ -285,15 +293,8 @@ def _infer_contracted(
     if schedule.start is not None:  # a node believes what its items do on average
         total = torch.zeros_like(nodes).index_add_(0, merged.component, schedule.start.belief)
         start = guess(total / merged.sizes[:, None].to(total))
-    found = infer(
-        nodes,
-        merged.graph,
-        apart,
-        iterations=schedule.iterations,
-        damping=schedule.damping,
-        tolerance=schedule.tolerance,
-        start=start,
-    )
+    method = choose_method(merged.graph, nodes.shape[1])
+    found = _solve(nodes, merged.graph, apart, method, replace(schedule, start=start))
     evidence = found.evidence + merged.contradictions * float(np.log(channel.slip))
     log_belief = found.log_belief[merged.component]
     return Posterior(log_belief, evidence, found.iterations, found.converged)

@@ -113,7 +113,7 @@ class NetworkHead:
     epochs: int = 40
     patience: int = 5
     batch_size: int = 128
-    learning_rate: float = 2e-3
+    learning_rate: float = 4e-3
     weight_decay: float = 1e-2
     averaging: float = 0.98
     final_epochs: int = 60

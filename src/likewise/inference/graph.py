@@ -16,8 +16,9 @@ from likewise.pairs.columns import for_torch
 from likewise.pairs.edges import chunks
 from likewise.pairs.graph import JudgementGraph
 
-# Edges handled at once: temporaries that stay in the cache; on a GPU some tens of MB.
-CHUNK, GPU_CHUNK = 1 << 16, 1 << 19
+# Numbers handled at once: temporaries that stay in the cache. On a GPU edges, some tens of MB.
+CHUNK, GPU_CHUNK = 1 << 18, 1 << 19
+FEWEST_EDGES, MOST_EDGES = 1 << 8, 1 << 16  # at once, however many numbers an edge takes
 # Likelihood tables of single edges are kept between iterations up to this many floats.
 MAX_CACHED_FLOATS = 60_000_000
 
@@ -65,9 +66,10 @@ class Graph:
     def device(self) -> torch.device:
         return self.left.device
 
-    def chunks(self) -> Iterator[slice]:
-        """Slices that cover the judgements."""
-        return chunks(len(self), CHUNK if self.device.type == "cpu" else GPU_CHUNK)
+    def chunks(self, width: int = 1) -> Iterator[slice]:
+        """Slices that cover the judgements, each of which takes ``width`` numbers at work."""
+        edges = min(max(CHUNK // width, FEWEST_EDGES), MOST_EDGES)
+        return chunks(len(self), edges if self.device.type == "cpu" else GPU_CHUNK)
 
     def select(self, keep: Tensor) -> Graph:
         """The judgements at ``keep``: a mask or positions (M',)."""
@@ -92,6 +94,12 @@ class Graph:
         if self.weight is None:
             return rows
         return rows * self.weight[part].view(-1, *(1,) * (rows.ndim - 1))
+
+
+def edge_width(channel: Channel, like: Tensor) -> int:
+    """How many numbers a judgement takes: a class each, or a pair of classes each."""
+    n_classes = like.shape[1]
+    return n_classes if channel.two_rate else n_classes**2
 
 
 class EdgeLikelihoods:
