@@ -148,3 +148,55 @@ def test_leftovers_of_a_name_are_removed(tmp_path: Path) -> None:
     remove_leftovers(tmp_path, "a[1]")
     assert names(tmp_path) == sorted([".a1.x.tmp", ".a[1].x", "a[1].x.tmp"])
     remove_leftovers(tmp_path / "none", "a")
+
+
+def test_a_living_process_is_only_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any signal but 0 would end the process whose file is looked at."""
+    sent = []
+    monkeypatch.setattr("likewise.io.atomic.os.kill", lambda *call: sent.append(call))
+    path = tmp_path / "x"
+    own = _begin(path)
+    own.write_text("half")
+    write_text(path, "whole")
+    assert sent == [(os.getpid(), 0)]
+    assert own.exists()
+
+
+def test_a_leftover_that_cannot_be_removed_holds_nothing_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    (tmp_path / ".x.tmp").mkdir()
+    (tmp_path / ".x.tmp" / "file").write_text("half")
+    monkeypatch.setattr("os.unlink", refused)
+    remove_leftovers(tmp_path, "x")
+    assert names(tmp_path) == [".x.tmp"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_what_is_synced_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """After a power cut the name leads to the whole file: first its bytes, then its name."""
+    steps: list[str] = []
+
+    def sync(descriptor: int) -> None:
+        place = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        steps.append("folder" if place == tmp_path else "file")
+
+    replace = os.replace
+    monkeypatch.setattr("likewise.io.atomic.os.fsync", sync)
+    monkeypatch.setattr(
+        "likewise.io.atomic.os.replace", lambda *paths: steps.append("name") or replace(*paths)
+    )
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    if together:
+        write_jsons({one: 1, two: 2})
+        assert steps == ["file", "file", "name", "name", "folder"]
+    else:
+        write_json(one, 1)
+        assert steps == ["file", "name", "folder"]

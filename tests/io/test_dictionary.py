@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.errors import RowError
-from likewise.io.dictionary import MISSING, Coded, CodedBuilder, NumberBuilder
+from likewise.io.dictionary import MISSING, Coded, CodedBuilder, NumberBuilder, _narrow
 
 TEXTS = st.lists(st.none() | st.sampled_from(["", "a", "b", "10", "9", "ä", "longer"]), max_size=12)
 
@@ -139,3 +139,9 @@ def test_a_number_that_is_blank_names_its_row() -> None:
     with pytest.raises(RowError, match="same is blank") as caught:
         builder.append(pa.array([1, None, None]))
     assert caught.value.row == 4
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
+def test_numbers_of_the_right_width_are_not_copied(dtype: type) -> None:
+    values = np.array([2**40 if dtype == np.int64 else 7], dtype)
+    assert _narrow(values) is values

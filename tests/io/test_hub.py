@@ -7,7 +7,7 @@ import types
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread, current_thread
 
 import pytest
 
@@ -170,6 +170,7 @@ def test_only_data_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("https://hub.example", ("hub.example", 443)),
         ("https://hub.example:8443", ("hub.example", 8443)),
         ("", ("huggingface.co", 443)),
+        ("nonsense", ("", 443)),
     ],
 )
 def test_where_the_hub_is(
@@ -208,3 +209,25 @@ def test_no_name_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="no model without a name: give an"):
         locate("")
+
+
+def test_who_never_answers_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither here nor at the end of the program, which waits for threads that are no daemons."""
+    done, threads = Event(), []
+
+    def hang(*_: object, timeout: float) -> None:
+        threads.append(current_thread())
+        done.wait(20)
+        raise OSError
+
+    monkeypatch.setattr("likewise.io.hub.PATIENCE", 0.05)
+    monkeypatch.setattr("likewise.io.hub.ANSWER", 0.05)
+    monkeypatch.setattr("likewise.io.hub.socket.create_connection", hang)
+    monkeypatch.setattr("likewise.io.hub.urlopen", hang)
+    with pytest.raises(InputError, match="cannot be reached"):
+        locate("a/b")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy")
+    assert locate("a/b") == HubModel("a/b")
+    assert [thread.daemon for thread in threads] == [True, True]
+    assert all(thread.is_alive() for thread in threads)
+    done.set()

@@ -57,14 +57,17 @@ def test_as_deep_as_allowed_is_read() -> None:
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "has the field 'c' twice"),
         ('{"a": NaN}', "holds NaN, which is not JSON"),
         ("[-Infinity]", "holds -Infinity"),
-        ("[1e999]", "too large for any computer"),
+        ("[1e999]", r"a\.json holds a number too large for any computer[.;]"),
+        ("[[1e999], [[]], {}]", "too large for any computer"),
+        ('[{"a": ["\\ud800"]}, [1], [2]]', "cannot hold half a character"),
         ("[1" + "0" * 400 + "]", "too large for any computer"),
         ("[1" + "0" * 5000 + "]", "not valid JSON, or is cut short: Exceeds"),
-        ('["\\ud800"]', "cannot hold half a character"),
+        ('["\\ud800"]', r"a\.json cannot hold half a character \(a lone surrogate\)[.;]"),
         ('{"\\udfff": 1}', "cannot hold half a character"),
         ("{", "not valid JSON, or is cut short"),
         ("", "not valid JSON"),
         (b"\xff\xfe", "not valid JSON"),
+        ("[1]".encode("utf-16"), "not valid JSON"),  # which Python's own parser would take
     ],
 )
 def test_what_nobody_can_use_is_refused(tmp_path: Path, text: str | bytes, words: str) -> None:
@@ -165,3 +168,32 @@ def test_what_has_no_form_in_json() -> None:
         plain({"a": [set()]})
     assert plain("half \ud800") == "half ?"
     assert io_json.plain_object({"a": (1,)}) == {"a": [1]}
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.NDJSON"])
+def test_a_name_says_that_one_line_is_a_list_of_one(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text('{"a": 1}\n')
+    assert read_json(path, lines=True) == [{"a": 1}]
+    assert read_json(path) == {"a": 1}
+
+
+def test_lines_are_known_by_the_first_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1}\n[2]\n{"b": 3}\n')
+    assert read_json(path, lines=True) == [{"a": 1}, [2], {"b": 3}]
+
+
+def test_every_reader_names_its_file_and_passes_on_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("[NaN")
+    for reader in (read_json, read_json_object):
+        with pytest.raises(InputError, match=r"a\.json holds NaN, which is not JSON\.$"):
+            reader(path)
+        with pytest.raises(InputError, match=r"a\.json holds NaN, .*; fetch it again\.$"):
+            reader(path, hint="fetch it again")
+    path.write_text("[NaN]")
+    assert read_json(path, foreign=True) == [None]
+    for parse in (parse_json, io_json.parse_json_object):
+        with pytest.raises(InputError, match=r"^x holds NaN, which is not JSON\.$"):
+            parse("[NaN]", "x")

@@ -133,3 +133,25 @@ def test_a_folder_is_known_by_the_names_and_sizes_inside(tmp_path: Path) -> None
     listed = hashlib.sha256(b"a 1\nb/x 2").hexdigest()
     found = input_record(str(tmp_path))
     assert (found["files"], found["listing_sha256"]) == (2, listed)
+
+
+def test_git_that_fails_or_hangs_makes_the_commit_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LIKEWISE_COMMIT", raising=False)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.setattr(provenance_module, "__file__", str(tmp_path / "a" / "io" / "x.py"))
+    (tmp_path / "a").mkdir()
+    assert commit() == "unknown"
+
+    def hanging(*_: object, timeout: float, **__: object) -> None:
+        assert 0 < timeout <= 10
+        raise subprocess.TimeoutExpired("git", timeout)
+
+    monkeypatch.setattr(provenance_module.subprocess, "run", hanging)
+    assert commit() == "unknown"
+
+
+def test_a_gpu_has_a_name_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"Fast {device}")
+    assert provenance_module.device_name(torch.device("cuda:1")) == "Fast cuda:1"

@@ -39,6 +39,8 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
                     refusing(path)
         with pytest.raises(InputError, match="socket is a device or socket"):
             refuse_irregular(tmp_path / "socket")
+    with pytest.raises(InputError, match="is a pipe"):
+        open_regular(tmp_path / "pipe", follow_links=False)
     with pytest.raises(InputError, match=r"is not a file\.$"):
         open_regular(tmp_path)
     with pytest.raises(InputError, match="none is missing; is it still there"):

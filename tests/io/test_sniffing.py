@@ -102,3 +102,11 @@ def test_a_folder_of_parts_is_one_table(tmp_path: Path) -> None:
     assert file_kind(tmp_path) == "parquet"
     with pytest.raises(InputError, match=r"there is no file .*none"):
         file_kind(tmp_path / "none")
+
+
+def test_only_the_beginning_is_looked_at(tmp_path: Path) -> None:
+    """A file of any size is told in no time: the rest is for whoever reads it."""
+    beginning = b"left,right\n".ljust(1 << 16, b"x")
+    assert file_kind(write(tmp_path / "x", beginning + b"\x00")) == "csv"
+    with pytest.raises(InputError, match="is not text"):
+        file_kind(write(tmp_path / "x", beginning[:-1] + b"\x00"))

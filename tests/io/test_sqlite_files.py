@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from likewise.errors import InputError
-from likewise.io.sqlite_files import connect_read_only, fetch_all
+from likewise.io.sqlite_files import BoundedConnection, connect_read_only, fetch_all
 from likewise.label import read_judgements
 from likewise.label.database import open_database
 from likewise.pairs import Pairs
@@ -142,4 +142,44 @@ def test_rows_and_their_text_count(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("likewise.io.sqlite_files.memory_limit", lambda: 5000 * 200 - held - 1)
     with pytest.raises(InputError, match=r"more than 5,000 rows.*set LIKEWISE_MAX_GB"):
         fetch_all(found, "SELECT k FROM judgements", path)
+    found.close()
+
+
+def test_steps_and_time_are_counted(tmp_path: Path) -> None:
+    found = connect_read_only(database(tmp_path / "x.db", "SELECT 1 AS k"))
+    found.bound(10_000, 60)
+    assert [found._count() for _ in range(4)] == [0, 0, 1, 1]  # 5,000 at a time
+    assert found.is_spent
+    found.bound(10**9, 60)
+    assert found._count() == 0
+    found.bound(10**9, -1)
+    assert found._count() == 1
+    found.close()
+
+
+def test_a_larger_file_may_take_longer_and_no_cell_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed = []
+    monkeypatch.setattr(BoundedConnection, "bound", lambda _, *limits: allowed.append(limits))
+    path = database(tmp_path / "x.db", "SELECT 1 AS k")
+    before = path.stat().st_size
+    found = connect_read_only(path)
+    assert found.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == 1_000_000
+    found.close()
+    with path.open("ab") as file:
+        file.truncate(before + 10**8)
+    connect_read_only(path).close()
+    (steps, seconds), (more_steps, more_seconds) = allowed
+    assert (more_steps - steps, more_seconds - seconds) == (4 * 10**8, pytest.approx(20))
+    assert steps == 10**8 + 4 * before
+    assert seconds == pytest.approx(20, abs=0.1)
+
+
+def test_a_query_that_somebody_else_stops(tmp_path: Path) -> None:
+    path = database(tmp_path / "x.db", ENDLESS["silence"])
+    found = connect_read_only(path)
+    found.set_progress_handler(lambda: 1, 1000)
+    with pytest.raises(KeyboardInterrupt):
+        fetch_all(found, "SELECT * FROM judgements", path)
     found.close()

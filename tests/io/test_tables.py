@@ -91,6 +91,26 @@ class TestCsv:
         table.path, table.delimiter, table._header = tmp_path / "x.csv", ",", True
         assert [table.where(row) for row in range(3)] == ["line 3", "line 4", "row 2"]
 
+    def test_text_stays_so_beside_numbers_and_other_columns_stay_away(self, tmp_path: Path) -> None:
+        table = CsvTable(write(tmp_path / "x.csv", "a,b,c\n1,01,x\n2,02,y\n"))
+        for way, kind in (("batches", pa.int64()), ("number_batches", pa.float64())):
+            (batch,) = getattr(table, way)(["b", "a"], ["b"])
+            assert batch.schema.names == ["b", "a"]
+            assert batch.schema.types == [pa.string(), kind]
+            assert batch["b"].to_pylist() == ["01", "02"]
+
+    def test_a_cell_may_go_on_beyond_its_line_and_block(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tables, "_BLOCK_BYTES", 24)
+        table = CsvTable(write(tmp_path / "x.csv", "a,b\n" + '1,"two\nlines"\n' * 8))
+        assert rows(table, ["a", "b"], ["b"]) == [{"a": 1, "b": "two\nlines"}] * 8
+
+    def test_a_cell_too_long_for_python_leaves_the_number_of_the_row(self, tmp_path: Path) -> None:
+        table = CsvTable(write(tmp_path / "x.csv", f"a\n{'x' * 200_000}\ny\n"))
+        assert len(rows(table, ["a"], ["a"])) == 2
+        assert table.where(1) == "row 1"
+
     def test_columns_of_one_name(self, tmp_path: Path) -> None:
         path = write(tmp_path / "x.csv", "a,b,a,c,c\n1,2,3,4,5\n")
         with pytest.raises(InputError, match=r"x\.csv has several columns named a, c; rename"):
@@ -120,6 +140,8 @@ class TestParquet:
             found = rows(table, ["t", "a"], ["t"], way)
             assert [row["a"] for row in found] == [1, 2, 3]
             assert [row["t"] for row in found] == ["x", None, "z"]
+            batches = getattr(table, way)(["t"], ["t"])
+            assert [batch.schema.names for batch in batches] == [["t"], ["t"]]  # and no other
         assert table.where(7) == "row 7"
 
     def test_text_comes_as_a_dictionary_asked_for_or_not(self, tmp_path: Path) -> None:
@@ -157,6 +179,30 @@ class TestParquet:
         with pytest.raises(InputError, match=words):
             list(table.batches(["a", "b"], []))
         assert rows(table, ["a"], []) == [{"a": 1}]
+
+    def test_all_parts_count_and_their_own_size_is_fine(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        zeros = np.zeros(50_000, np.int8)
+        for name in ("a", "b"):
+            parquet(tmp_path / f"{name}.parquet", a=zeros)
+        monkeypatch.setenv("LIKEWISE_MAX_GB", "0.0003")
+        with pytest.raises(InputError, match=r": 100,000 rows of 1 columns would take"):
+            list(ParquetTable(tmp_path).batches(["a"], []))
+        noise = np.random.default_rng(0).normal(size=100_000)
+        table = ParquetTable(parquet(tmp_path / "c", a=noise))
+        assert len(rows(table, ["a"], [])) == 100_000
+
+    def test_what_was_read_is_let_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Buffered ahead, the whole file would be in memory before the last batch."""
+        values = np.random.default_rng(0).normal(size=1 << 19)
+        path = tmp_path / "x.parquet"
+        pq.write_table(pa.table({"a": values}), path, row_group_size=1 << 15)
+        monkeypatch.setattr(ParquetTable, "batch_rows", 1 << 13)
+        before = pa.total_allocated_bytes()
+        batches = ParquetTable(path).batches(["a"], [])
+        most = max(pa.total_allocated_bytes() for _ in batches) - before
+        assert most < path.stat().st_size / 2
 
     def test_columns_of_one_name(self, tmp_path: Path) -> None:
         table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
@@ -199,6 +245,10 @@ class TestRecords:
             {"b": None, "c": "4", "a": "3"},
         ]
         assert table.where(2) == "record 2"
+
+    def test_text_is_text_where_every_cell_is_blank(self) -> None:
+        (batch,) = RecordTable(Path("x.json"), [{"a": None}]).batches(["a"], ["a"])
+        assert batch.schema.types == [pa.string()]
 
     def test_bytes_are_refused_where_they_stand(self) -> None:
         table = RecordTable(Path("in/x.db"), [{"a": 1, "b": "x"}, {"a": 2, "b": b"x"}], "row")

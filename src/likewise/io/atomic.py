@@ -68,8 +68,9 @@ def check_vacant(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Text in UTF-8 with its line ends as they are: the same bytes on every system."""
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(text.encode())
 
 
 def write_jsons(values: Mapping[Path, object]) -> None:
@@ -79,7 +80,7 @@ def write_jsons(values: Mapping[Path, object]) -> None:
         for path, value in values.items():
             temporaries[path] = temporary = _begin(path)
             removal.callback(_remove, temporary)
-            temporary.write_text(_json(value), encoding="utf-8")
+            temporary.write_bytes(_json(value).encode())
             _sync(temporary)
         for path, temporary in temporaries.items():
             os.replace(temporary, path)

@@ -42,7 +42,7 @@ class Coded:
         names = numbers.astype(np.str_)
         order = np.argsort(names)
         rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order))
         return cls(rank[codes], names[order])
 
     def __len__(self) -> int:

@@ -42,7 +42,7 @@ def read_json(
                 f"{path} has {size / 2**20:,.0f} MiB, more than the {max_bytes / 2**20:,.0f} MiB "
                 f"of JSON that are read{f'; {hint}' if hint else ''}."
             )
-        content = file.read(max_bytes + 1)
+        content = file.read(max_bytes)  # not what is written to it meanwhile
     if lines and _is_lines(path, content):
         return [
             parse_json(line, f"{path}, line {k}", hint=hint, foreign=foreign)
@@ -110,7 +110,7 @@ def plain(value: object) -> Json:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str):  # half a character, as in some file names, is none to a reader
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return value.encode(errors="replace").decode()
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, os.PathLike):

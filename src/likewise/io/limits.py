@@ -54,4 +54,4 @@ def text_array(values: Sequence[str], what: str) -> NDArray[np.str_]:
         4 * sum(map(len, values)),  # what they would take without padding
         instead="shorten the longest",
     )
-    return np.array(values, np.str_) if len(values) else np.empty(0, np.str_)
+    return np.array(values, np.str_)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from likewise.errors import InputError
 
+_HAS_LOCKS = os.name == "posix"  # on Windows the lock is a comfort, not a promise
+
 
 @contextmanager
 def exclusive(path: Path, refusal: str) -> Iterator[None]:
@@ -34,12 +36,12 @@ def exclusive(path: Path, refusal: str) -> Iterator[None]:
 
 def _acquire(lock: Path) -> int | None:
     """The descriptor that holds the lock; None where somebody else does."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: the lock is a comfort there, not a promise
-        return os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        if not _HAS_LOCKS:
+            return descriptor
+        import fcntl
+
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

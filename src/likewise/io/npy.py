@@ -20,7 +20,6 @@ from likewise.io.regular import hole_bytes, open_regular
 from likewise.io.tables import listing
 
 Array = NDArray[Any]  # of whatever type the file says
-MAX_HEADER = 10_000
 MAGIC = b"\x93NUMPY"
 # All that NumPy and zipfile raise over damaged files: a header is parsed as Python's syntax.
 _DAMAGE = (
@@ -103,9 +102,9 @@ def _check_holes(path: Path) -> None:
 def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic]]:
     version = npy_format.read_magic(file)
     if version == (1, 0):
-        shape, _, dtype = npy_format.read_array_header_1_0(file, MAX_HEADER)
+        shape, _, dtype = npy_format.read_array_header_1_0(file)
     else:
-        shape, _, dtype = npy_format.read_array_header_2_0(file, MAX_HEADER)
+        shape, _, dtype = npy_format.read_array_header_2_0(file)
     return shape, dtype
 
 

@@ -19,7 +19,7 @@ def refuse_open_quote(path: Path, delimiter: str) -> None:
     if _count_quotes(path) % 2 == 0:
         return
     opened = 1
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
             for _ in reader:

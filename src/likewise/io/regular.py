@@ -18,7 +18,7 @@ def open_regular(path: str | Path, *, follow_links: bool = True) -> BufferedRead
     Without ``follow_links`` a file that was swapped for a link is not followed.
     """
     # Without waiting: opening a pipe that nobody writes to would otherwise never return.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
     if not follow_links:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
@@ -58,9 +58,7 @@ def hole_bytes(path: Path) -> int:
             try:
                 start = os.lseek(descriptor, position, os.SEEK_DATA)
                 position = os.lseek(descriptor, start, os.SEEK_HOLE)
-            except OSError:  # no data beyond this place, or a file system that does not tell
+            except OSError:  # no data beyond this place
                 return size - data
             data += position - start
-            if position >= size:
-                return size - data
     return 0

@@ -82,7 +82,7 @@ class ParquetTable:
             # By row groups: asked for a damaged column's own size, Arrow ends the whole process.
             each = (about.row_group(k) for k in range(about.num_row_groups))
             groups += [(group.num_rows, group.total_byte_size) for group in each]
-        held = tuple(map(sum, zip(*groups, strict=True))) if self._kept else max(groups)
+        held = [sum(each) for each in zip(*groups)] if self._kept else max(groups)
         check_memory(
             f"{self.path.name}: {held[0]:,} rows of {len(names):,} columns",
             max(4 * held[0] * len(names), held[1]),
@@ -123,7 +123,7 @@ class CsvTable:
 
     def __init__(self, path: Path, *, header: bool = True) -> None:
         self.path, self._header = path, header
-        with text_errors(path), path.open(encoding="utf-8-sig", newline="") as file:
+        with text_errors(path), path.open(encoding="utf-8-sig") as file:
             first = file.readline(_BLOCK_BYTES)
             self.delimiter = max(_DELIMITERS, key=first.count)
             self.first_line = next(csv.reader([first], delimiter=self.delimiter), [])
@@ -172,16 +172,14 @@ class CsvTable:
                 column_names=None if self._header else self.columns,
             ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(
-                include_columns=list(names), column_types=types, strings_can_be_null=False
-            ),
+            arrow_csv.ConvertOptions(include_columns=list(names), column_types=types),
         )
 
     def where(self, row: int) -> str:
         """The line of a row: blank lines and quoted line breaks make it differ from row + 2."""
         with (
             suppress(csv.Error),
-            self.path.open(encoding="utf-8-sig", errors="replace", newline="") as file,
+            self.path.open(encoding="utf-8-sig", errors="replace") as file,
         ):
             reader = csv.reader(file, delimiter=self.delimiter)
             filled = (reader.line_num for fields in reader if fields)
