@@ -148,3 +148,23 @@ def test_a_listener_is_there_only_inside() -> None:
     with listening(Heard()):
         assert has_listener()
     assert not has_listener()
+
+
+def test_stages_within_a_later_stage_share_what_it_has() -> None:
+    heard = Heard()
+    with listening(heard):
+        advance(0.5)
+        with stage(None, 0.4), stage(None, 0.5):
+            advance(0.5)
+        for _ in tracked(range(1), of=1):
+            advance(0.5)
+    assert heard.steps() == pytest.approx([0.5, 0.6, 0.7, 0.9, 0.95, 1.0])
+
+
+def test_where_nothing_moved_nothing_is_said() -> None:
+    heard = Heard()
+    with listening(heard):
+        advance(0.0)
+        advance(0.5)
+        advance(0.5)
+    assert heard.shares == [0.5]

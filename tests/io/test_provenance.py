@@ -79,13 +79,15 @@ def test_a_commit_is_marked_where_tracked_files_were_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LIKEWISE_COMMIT", raising=False)
-    inner = tmp_path / "repository" / "io"
+    inner = tmp_path / "repository" / "package" / "io"
     inner.mkdir(parents=True)
+    outer = tmp_path / "repository"
     (inner / "file.py").write_text("1\n")
+    (outer / "notes.md").write_text("1\n")
 
     def git(*words: str) -> None:
         who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-        subprocess.run(["git", *who, *words], cwd=inner.parent, check=True, capture_output=True)
+        subprocess.run(["git", *who, *words], cwd=outer, check=True, capture_output=True)
 
     git("init")
     git("add", ".")
@@ -94,6 +96,7 @@ def test_a_commit_is_marked_where_tracked_files_were_changed(
     clean = commit()
     assert len(clean) == 12
     (inner / "new.py").write_text("not tracked\n")
+    (outer / "notes.md").write_text("no code\n")
     assert commit() == clean
     (inner / "file.py").write_text("2\n")
     assert commit() == clean + "+"

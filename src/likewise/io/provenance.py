@@ -87,7 +87,7 @@ def commit() -> str:
     here = Path(__file__).resolve().parents[1]  # the whole package
     try:
         head = _git(here, "rev-parse", "--short=12", "HEAD")
-        changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", ".")
+        changed = _git(here, "status", "--porcelain", "--untracked-files=no", ".")
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return head + ("+" if changed else "")
