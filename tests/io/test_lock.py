@@ -13,16 +13,16 @@ from likewise.io.lock import exclusive
 
 def held(path: Path) -> bool:
     try:
-        with exclusive(path, "is in use"):
+        with exclusive(path, "is in use."):
             return False
     except InputError as error:
-        return str(error) == f"{path} is in use"
+        return str(error) == f"{path} is in use."
 
 
 def test_a_lock_is_held_inside_and_free_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     before = len(os.listdir("/proc/self/fd"))
-    with exclusive(path, "is in use"):
+    with exclusive(path, "is in use."):
         assert [file.name for file in tmp_path.iterdir()] == [".x.db.lock"]
         assert (tmp_path / ".x.db.lock").stat().st_mode & 0o777 == 0o600
         assert held(path)
@@ -33,7 +33,7 @@ def test_a_lock_is_held_inside_and_free_afterwards(tmp_path: Path) -> None:
 
 
 def test_an_error_frees_it(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), exclusive(tmp_path / "x", "is in use"):
+    with pytest.raises(ZeroDivisionError), exclusive(tmp_path / "x", "is in use."):
         1 / 0  # noqa: B018
     assert not held(tmp_path / "x")
 
@@ -41,7 +41,7 @@ def test_an_error_frees_it(tmp_path: Path) -> None:
 def test_two_names_of_one_file_are_one_lock(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
     (tmp_path / "link").symlink_to(tmp_path / "x")
-    with exclusive(tmp_path / "link", "is in use"):
+    with exclusive(tmp_path / "link", "is in use."):
         assert held(tmp_path / "x")
 
 
@@ -67,12 +67,12 @@ def test_a_lock_removed_between_opening_and_locking_is_taken_anew(
             lock.write_text("another's")
 
     monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
-    with exclusive(tmp_path / "x", "is in use"):
+    with exclusive(tmp_path / "x", "is in use."):
         assert len(times) == 3
         assert lock.exists()
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     words = r"the folder .*none does not exist; make it first"
-    with pytest.raises(InputError, match=words), exclusive(tmp_path / "none" / "x", "is in use"):
+    with pytest.raises(InputError, match=words), exclusive(tmp_path / "none" / "x", "is in use."):
         pytest.fail("held")
