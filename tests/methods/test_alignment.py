@@ -9,6 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from likewise.methods import alignment
 from likewise.methods.alignment import align_transition
 from likewise.noise import pair_flip, symmetric
 
@@ -37,9 +38,13 @@ def distance(one: torch.Tensor, two: torch.Tensor) -> float:
     return float((one.double() - two.double()).square().sum())
 
 
+@pytest.mark.parametrize("most_tried", [alignment.MOST_TRIED, 1], ids=["tried", "searched"])
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5])
-def test_no_order_is_nearer(n_classes: int, seed: int) -> None:
+def test_no_order_is_nearer(
+    monkeypatch: pytest.MonkeyPatch, n_classes: int, seed: int, most_tried: int
+) -> None:
+    monkeypatch.setattr(alignment, "MOST_TRIED", most_tried)
     given = random_transition(n_classes, seed)
     estimate = rough(random_transition(n_classes, seed + 100), seed)  # nothing to do with it
     nearest = min(
@@ -48,6 +53,16 @@ def test_no_order_is_nearer(n_classes: int, seed: int) -> None:
     )
     found = align_transition(given, estimate)
     assert distance(found, estimate) == pytest.approx(nearest, rel=1e-5)
+
+
+def test_gains_of_swaps_are_differences_of_the_inner_product() -> None:
+    theirs, ours = np.random.default_rng(0).normal(size=(2, 6, 6))
+    gain = alignment._gains_of_swaps(theirs, ours)
+    for r, s in itertools.product(range(6), repeat=2):
+        order = np.arange(6)
+        order[[r, s]] = order[[s, r]]
+        change = (ours * (theirs[np.ix_(order, order)] - theirs)).sum()
+        assert gain[r, s] == pytest.approx(change, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
