@@ -24,6 +24,15 @@ def file(made: Records, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def short_file(tmp_path: Path) -> Path:
+    """Too few answers for a number of groups by held-out ones, and so soon grouped."""
+    path = tmp_path / "pairs.csv"
+    few = records(n_items=40, n_groups=5, n_pairs=195, n_people=5, swapped=1)
+    path.write_text(few.csv(), encoding="utf-8")
+    return path
+
+
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as text:
         return list(csv.DictReader(text))
@@ -47,8 +56,8 @@ def test_a_round_trip(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["groups.csv", "pairs.csv"]
 
 
-def test_what_it_shows(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("group", str(file), "--groups", "6") == 0
+def test_what_it_shows(short_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("group", str(short_file), "--groups", "6") == 0
     text = capsys.readouterr().out
     assert "6 of 40 items" in text
     assert "least reliable" in text
@@ -57,9 +66,9 @@ def test_what_it_shows(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_out_the_groups_are_in_the_json(
-    file: Path, capsys: pytest.CaptureFixture[str]
+    short_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = outcome(capsys, "group", str(file))
+    found = outcome(capsys, "group", str(short_file))
     assert set(found["assignments"][0]) == {"item", "group", "probability"}
 
 

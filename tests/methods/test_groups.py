@@ -24,6 +24,22 @@ def small() -> Records:
     return records(n_items=40, n_groups=5, n_pairs=500, n_people=5)
 
 
+@pytest.fixture(scope="module")
+def found(small: Records) -> lw.Groups:
+    return lw.group(pairs_of(small))
+
+
+@pytest.fixture(scope="module")
+def few() -> Records:
+    """Too few for a number of groups by held-out answers, and so soon grouped."""
+    return records(n_items=30, n_groups=5, n_pairs=195, n_people=5)
+
+
+@pytest.fixture(scope="module")
+def found_in_few(few: Records) -> lw.Groups:
+    return lw.group(pairs_of(few))
+
+
 def test_many_groups_with_a_tenth_wrong() -> None:
     made = records()
     started = time.perf_counter()
@@ -35,8 +51,7 @@ def test_many_groups_with_a_tenth_wrong() -> None:
     assert right.mean() > 0.97  # the answers themselves: 0.90
 
 
-def test_what_is_found_fits_together(small: Records) -> None:
-    found = lw.group(pairs_of(small))
+def test_what_is_found_fits_together(small: Records, found: lw.Groups) -> None:
     assert found.labels.shape == found.probability.shape == (40,)
     assert found.item_ids.tolist() == small.ids.tolist()
     assert found.n_groups == 5
@@ -47,29 +62,33 @@ def test_what_is_found_fits_together(small: Records) -> None:
     text = repr(found)
     assert text.startswith("Groups(5 groups of 40 items, from 500 judgements)")
     assert small.ids[0] in text
-    np.testing.assert_array_equal(lw.judgements_proba(pairs_of(small)), found.judgements_proba)
 
 
-def test_same_seed_same_groups_and_a_given_number(small: Records) -> None:
-    one, two = (lw.group(pairs_of(small), random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(one.labels, two.labels)
-    assert lw.group(pairs_of(small), n_groups=7).n_groups == 7
+def test_same_seed_same_groups_and_a_given_number(few: Records, found_in_few: lw.Groups) -> None:
+    again = lw.group(pairs_of(few))
+    np.testing.assert_array_equal(again.labels, found_in_few.labels)
+    np.testing.assert_array_equal(again.judgements_proba, found_in_few.judgements_proba)
+    other = lw.group(pairs_of(few), random_state=3)
+    assert not np.array_equal(other.judgements_proba, found_in_few.judgements_proba)
+    np.testing.assert_array_equal(lw.judgements_proba(pairs_of(few)), found_in_few.judgements_proba)
+    assert lw.group(pairs_of(few), n_groups=7).n_groups == 7
 
 
-def test_judgements_of_weight_0_are_ignored(small: Records) -> None:
-    plain = lw.group(pairs_of(small))
+def test_judgements_of_weight_0_are_ignored(few: Records, found_in_few: lw.Groups) -> None:
+    n, n_items = len(few.left), len(few.truth)
     doubled = lw.Pairs(
-        np.concatenate([small.left, small.left, [0]]),
-        np.concatenate([small.right, small.right, [40]]),
-        np.concatenate([small.same, ~small.same, [True]]),
-        weight=np.concatenate([np.ones(500), np.zeros(501)]),
+        np.concatenate([few.left, few.left, [0]]),
+        np.concatenate([few.right, few.right, [n_items]]),
+        np.concatenate([few.same, ~few.same, [True]]),
+        weight=np.concatenate([np.ones(n), np.zeros(n + 1)]),
     )
     found = lw.group(doubled)
-    assert pairwise_f1(found.labels[:40], small.truth) == pairwise_f1(plain.labels, small.truth)
-    assert found.labels[40] == -1  # no judgement that counts names it
-    assert np.isnan(found.probability[40])
+    plain = pairwise_f1(found_in_few.labels, few.truth)
+    assert pairwise_f1(found.labels[:n_items], few.truth) == plain
+    assert found.labels[n_items] == -1  # no judgement that counts names it
+    assert np.isnan(found.probability[n_items])
     assert np.isnan(found.judgements_proba[-1])
-    np.testing.assert_array_equal(found.judgements_proba[:500], found.judgements_proba[500:1000])
+    np.testing.assert_array_equal(found.judgements_proba[:n], found.judgements_proba[n : 2 * n])
 
 
 def test_swapped_people_are_turned() -> None:
@@ -83,8 +102,7 @@ def test_swapped_people_are_turned() -> None:
     assert people["reliability"] == sorted(people["reliability"], reverse=True)
 
 
-def test_pairs_worth_asking_again_are_those_in_doubt(small: Records) -> None:
-    found = lw.group(pairs_of(small))
+def test_pairs_worth_asking_again_are_those_in_doubt(found: lw.Groups) -> None:
     doubtful = found.ask_again(10)
     doubt = [abs(p - 0.5) for _, _, p in doubtful]
     assert 0 < len(doubtful) <= 10
