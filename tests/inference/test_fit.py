@@ -231,12 +231,12 @@ def test_an_items_prediction_never_saw_its_own_judgements():
 
 
 def crowd(seed: int = 0) -> tuple[np.ndarray, np.ndarray, Pairs]:
-    """120 items of 3 kinds, 200 features; pictures of kind 2 that lean to kind 0 fool everybody."""
+    """120 items of 3 kinds, 60 features; pictures of kind 2 that lean to kind 0 fool everybody."""
     rng = np.random.default_rng(seed)
     y = np.arange(120) % 3
     lean = rng.random(120)
     latent = 4 * np.eye(3)[y] + 0.7 * rng.normal(size=(120, 3))
-    X = np.maximum(latent @ rng.normal(size=(3, 200)) + 0.5 * rng.normal(size=(120, 200)), 0)
+    X = np.maximum(latent @ rng.normal(size=(3, 60)) + 0.5 * rng.normal(size=(120, 60)), 0)
     z = np.where((y == 2) & (lean < 0.3), 0, y)
     pairs = Pairs.from_labels(z, 40, seed)
     person = rng.integers(0, 80, len(pairs))

@@ -162,14 +162,14 @@ def test_several_people_about_a_small_table_have_all_starts_and_heads() -> None:
 
 
 def test_where_judgements_say_little_a_network_learns_from_what_em_believes() -> None:
-    """20 kinds of 15 items, 6 columns that show them: hardly a judgement for each two kinds."""
+    """12 kinds of 12 items, 6 columns that show them: few judgements for each two kinds."""
     rng = np.random.default_rng(3)
-    y = np.repeat(np.arange(20), 15)
-    items = (3 * rng.normal(size=(20, 6))[y] + rng.normal(size=(300, 6))).astype(np.float32)
-    result = fit_joint(items, people(y, rng, 1500), 20, random_state=0)
+    y = np.repeat(np.arange(12), 12)
+    items = (3 * rng.normal(size=(12, 6))[y] + rng.normal(size=(144, 6))).astype(np.float32)
+    result = fit_joint(items, people(y, rng, 700), 12, random_state=0)
     assert result.features_say_more
     assert result.module is None
-    clear = fit_joint(items[:45], people(y[:45], rng, 4500), 3, random_state=0)
+    clear = fit_joint(items[:36], people(y[:36], rng, 2000), 3, random_state=0)
     assert not clear.features_say_more
 
 

@@ -208,20 +208,21 @@ def test_finds_groups(rng: np.random.Generator, n_groups: int | None, swapped: i
     assert right_side.mean() > 0.97
 
 
-def test_many_small_groups(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_many_small_groups(rng: np.random.Generator, quick: bool) -> None:
     truth = np.arange(120) // 3
     left, right = np.triu_indices(120, 1)
     near = right - left < 8
     left, right = np.repeat(left[near], 3), np.repeat(right[near], 3)
     same = (truth[left] == truth[right]) ^ (rng.random(len(left)) < 0.1)
-    found = infer_partition(left, right, same, n_items=120)
+    found = infer_partition(left, right, same, n_items=120, quick=quick)
     assert adjusted_rand_score(truth, found.labels) > 0.9
     assert abs(found.n_groups - 40) <= 4
 
 
 def test_same_seed_same_result_and_weight_zero_is_ignored(rng: np.random.Generator) -> None:
     truth = np.arange(24) % 3
-    left, right, same, who = crowd(rng, truth, 200, 1)
+    left, right, same, who = crowd(rng, truth, 150, 1)
     plain = infer_partition(left, right, same, n_items=24, annotator=who)
     doubled = infer_partition(
         np.concatenate([left, left]),
@@ -306,7 +307,7 @@ def test_which_pairs_were_asked_counts_where_the_number_of_groups_is_given() -> 
         assert adjusted_rand_score(truth, labels) > 0.9
 
 
-@pytest.mark.parametrize("draw", [1, 2])
+@pytest.mark.parametrize("draw", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_rough_large_groups_are_found_whose_number_is_not_told(draw: int) -> None:
     """Three groups, and answers that are little better than chance."""
     rng = np.random.default_rng(draw)

@@ -167,6 +167,7 @@ def test_few_answers_leave_the_number_open(
     assert choose_number(answers, None, None, None, rng) == Choice(None)
 
 
+@pytest.mark.slow  # a dozen searches; the choice between them is tested above
 def test_confusable_groups_are_told_apart() -> None:
     """Six groups, two and two often taken for each other: under one rate for all pairs across
     groups they are three."""
