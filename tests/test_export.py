@@ -30,7 +30,12 @@ def fitted(
 
 
 @pytest.mark.parametrize(
-    ("shape", "network"), [((6,), "mlp"), ((16, 16), "lenet"), ((8, 8, 3), "resnet32")]
+    ("shape", "network"),
+    [
+        ((6,), "mlp"),
+        ((16, 16), "lenet"),
+        pytest.param((8, 8, 3), "resnet32", marks=pytest.mark.slow),
+    ],
 )
 def test_onnx_agrees_with_the_classifier_on_raw_items(
     tmp_path: Path, shape: tuple[int, ...], network: str

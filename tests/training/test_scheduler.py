@@ -33,9 +33,13 @@ def same(one: FitResult, two: FitResult) -> bool:
     )
 
 
+@pytest.fixture(scope="module")
+def alone() -> list[FitResult]:
+    return [run_program(program) for program in programs()]
+
+
 @pytest.mark.parametrize("concurrency", [1, 2, 4, 9])
-def test_side_by_side_is_one_after_the_other(concurrency):
-    alone = [run_program(program) for program in programs()]
+def test_side_by_side_is_one_after_the_other(alone: list[FitResult], concurrency: int) -> None:
     together = interleave(programs(), concurrency)
     assert [same(a, b) for a, b in zip(alone, together, strict=True)] == [True] * 4
     assert not same(alone[0], alone[3])

@@ -79,7 +79,9 @@ def test_every_way_of_training_learns(recipe):
 
 
 @pytest.mark.parametrize("kind", ["mcl", "kcl"])
-@pytest.mark.parametrize("per_item", [None, 20])
+@pytest.mark.parametrize(  # of listed ones, tests/methods/test_pairwise.py sees that they learn
+    "per_item", [None, pytest.param(20, marks=pytest.mark.slow)]
+)
 def test_pairwise_objectives_learn(kind, per_item):
     recipe = QUICK.with_(epochs=15)
     run = next(pairwise_program(tiny_problem(recipe, per_item=per_item)[0], kind, balance=0.03))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
@@ -22,6 +23,9 @@ from likewise.report.contents import Contents, read_contents, shorten, without_p
 from likewise.report.pictures import pictures_of
 from likewise.report.scatter import pack_map
 from likewise.runs import Run
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 FOLDER = Path(__file__).parent
 SECTIONS = (
@@ -86,20 +90,11 @@ def render(contents: Contents, pictures: str | Path | None = None) -> str:
 def fill(template: str, script: str, values: Record) -> str:
     """A template filled in, with the style and a script that the page may run."""
     try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined, TemplateError
+        from jinja2 import TemplateError
         from markupsafe import Markup
     except ImportError as error:
         raise InputError("a report needs jinja2: pip install 'likewise[report]'.") from error
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"count": count, "percent": percent, "two": two}
-    environment.filters |= {"probability": probability, "short": shorten}
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment = _environment()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     try:
         return environment.get_template(template).render(
@@ -111,6 +106,24 @@ def fill(template: str, script: str, values: Record) -> str:
         )
     except TemplateError as error:
         raise ValueError(error.message) from error
+
+
+@cache
+def _environment() -> Environment:
+    """What templates are compiled by: once, since that takes longer than to fill them in."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"count": count, "percent": percent, "two": two}
+    environment.filters |= {"probability": probability, "short": shorten}
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return environment
 
 
 def context(contents: Contents, folder: str | Path | None = None) -> Record:
