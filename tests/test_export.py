@@ -12,12 +12,13 @@ import torch
 import likewise as lw
 from likewise import export
 from likewise.errors import InputError, LikewiseError
+from likewise.nn.networks import ResNet
 
 QUICK = {"epochs": 2}
 
 
 def fitted(
-    shape: tuple[int, ...], network: str | None = None
+    shape: tuple[int, ...], network: str | torch.nn.Module | None = None
 ) -> tuple[lw.SimilarityClassifier, np.ndarray]:
     rng = np.random.default_rng(0)
     items = (rng.random((60, *shape)) * 255).astype(np.uint8 if len(shape) > 1 else np.float32)
@@ -34,11 +35,12 @@ def fitted(
     [
         ((6,), "mlp"),
         ((16, 16), "lenet"),
+        ((8, 8, 3), ResNet(3, 3, (8, 16), (1, 1))),
         pytest.param((8, 8, 3), "resnet32", marks=pytest.mark.slow),
     ],
 )
 def test_onnx_agrees_with_the_classifier_on_raw_items(
-    tmp_path: Path, shape: tuple[int, ...], network: str
+    tmp_path: Path, shape: tuple[int, ...], network: str | torch.nn.Module
 ) -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
     classifier, items = fitted(shape, network)

@@ -183,9 +183,8 @@ def test_true_classes_reach_nothing_but_the_scoring(
 ) -> None:
     """With the noisy labels fixed, other true classes of the training items change nothing."""
     rng = np.random.default_rng(0)
-    noisy = np.where(
-        rng.random(len(digits.train_y)) < 0.2, rng.integers(0, 10, 1437), digits.train_y
-    )
+    digits = dataclasses.replace(digits, train_x=digits.train_x[:400], train_y=digits.train_y[:400])
+    noisy = np.where(rng.random(400) < 0.2, rng.integers(0, 10, 400), digits.train_y)
     real = dataclasses.replace(
         settings.cut(methods=("mns_estimated", "joint"), epochs=3), noise_kind=("web",), noise=()
     )
@@ -228,7 +227,8 @@ def test_ids_are_named_by_the_class_behind_them() -> None:
 
 def test_figures_are_drawn_from_saved_runs(runs: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    names = {path.name for path in write_figures(load_results(runs), tmp_path)}
+    some = [r for r in load_results(runs) if r["method"] in ("mcl", "mns_estimated", "joint")]
+    names = {path.name for path in write_figures(some, tmp_path)}
     assert {"transition-small-0.2-joint.svg", "similarity-small-0.2-mns_estimated.png"} <= names
     assert "curves-small.svg" in names
     assert all((tmp_path / name).stat().st_size > 1000 for name in names)

@@ -22,10 +22,10 @@ METHODS = {
 @pytest.mark.parametrize("method", ["mns", pytest.param("joint", marks=pytest.mark.slow)])
 def test_the_command_line_writes_the_same_model(tmp_path: Path, method: str) -> None:
     rng = np.random.default_rng(0)
-    labels = rng.integers(3, size=150)
-    items = (rng.normal(size=(150, 5)) + 2 * np.eye(3, 5)[labels]).astype(np.float32)
+    labels = rng.integers(3, size=60)
+    items = (rng.normal(size=(60, 5)) + 2 * np.eye(3, 5)[labels]).astype(np.float32)
     np.save(tmp_path / "items.npy", items)
-    Pairs.from_labels(labels, per_item=40, random_state=0).write(tmp_path / "pairs.csv")
+    Pairs.from_labels(labels, per_item=10, random_state=0).write(tmp_path / "pairs.csv")
     command = [sys.executable, "-m", "likewise", "fit", "items.npy", "pairs.csv", "--classes", "3"]
     command += ["--method", method, "--epochs", "4", "--seed", "3", "--device", "cpu"]
     runs = []

@@ -283,7 +283,7 @@ class Interrupted(ReplayCache):
 
 def slipping() -> tuple[NDArray[np.float32], Pairs]:
     """Judgements that contradict each other, so that the joint objective needs EM."""
-    items, z = blobs(0.1)
+    items, z = (part[:80] for part in blobs(0.1))
     exact = Pairs.from_labels(z, per_item=30, random_state=0)
     flipped = np.random.default_rng(3).random(len(exact)) < 0.1
     return items, Pairs(exact.left, exact.right, exact.same ^ flipped, n_items=len(items))
