@@ -48,13 +48,10 @@ def test_the_bar_holds():
         without_them("import pyarrow")
 
 
-def test_the_numeric_core_needs_what_it_computes_with_and_nothing_else():
-    without_them("; ".join(f"import likewise.{name}" for name in CORE))
-
-
-def test_fitting_and_predicting_need_nothing_else_either(tmp_path):
+def test_the_numeric_core_fits_and_predicts_by_what_it_computes_with_and_nothing_else(tmp_path):
+    core = "; ".join(f"import likewise.{name}" for name in CORE)
     without_them(
-        "import numpy as np, likewise as lw\n"
+        f"{core}\nimport numpy as np, likewise as lw\n"
         "X = np.eye(2)[np.arange(40) % 2] + 0.1 * np.arange(40)[:, None] / 40\n"
         "pairs = lw.Pairs.from_labels(np.arange(40) % 2)\n"
         "clf = lw.SimilarityClassifier(2, recipe={'epochs': 1}, verbose=False).fit(X, pairs)\n"

@@ -227,7 +227,7 @@ def sparse_problem(z: Labels, X: NDArray[np.float32], seed: int = 0) -> Problem:
 
 def test_sparse_judgements_are_completed_by_em(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
-    X, y = blobs(n=400, apart=5.0)
+    X, y = blobs(n=240, apart=5.0)
     problem = sparse_problem(y, X)
     found = find_evidence(problem, "estimate", "auto")
     assert found.transition is not None
@@ -254,7 +254,7 @@ def test_em_too_takes_a_given_t_in_any_order(
     monkeypatch: pytest.MonkeyPatch, order: list[int]
 ) -> None:
     monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
-    X, y = blobs(n=600, apart=5.0)
+    X, y = blobs(n=300, apart=5.0)
     z = corrupt_labels(y, ASYMMETRIC, 1)
     problem = sparse_problem(z, X)
     found = find_evidence(problem, ASYMMETRIC[np.ix_(order, order)], "both")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,11 @@ PROGRAMS: dict[str, Callable[[], MethodProgram]] = {
 }
 
 
+@cache
+def uninterrupted(name: str) -> FitResult:
+    return run_program(PROGRAMS[name]())
+
+
 def assert_same(one: FitResult, other: FitResult) -> None:
     for a, b in ((one.model, other.model), (one.last_model, other.last_model)):
         assert all(torch.equal(t, b.state_dict()[name]) for name, t in a.state_dict().items())
@@ -91,12 +97,12 @@ def assert_same(one: FitResult, other: FitResult) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("lives", [1, 4, 8])
 def test_resumed_is_uninterrupted(tmp_path: Path, name: str, lives: int) -> None:
-    whole = run_program(PROGRAMS[name]())
     mortal = Mortal(tmp_path, every_epochs=2, every_seconds=1e9)
     mortal.lives = lives
     with contextlib.suppress(Killed):
         run_program(PROGRAMS[name](), checkpoints=mortal)
-    assert_same(run_program(PROGRAMS[name](), checkpoints=Checkpoints(tmp_path)), whole)
+    resumed = run_program(PROGRAMS[name](), checkpoints=Checkpoints(tmp_path))
+    assert_same(resumed, uninterrupted(name))
 
 
 class Noisy(nn.Module):

@@ -6,10 +6,11 @@ import itertools
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment, quadratic_assignment
 from torch import Tensor
 
+FloatMatrix = NDArray[np.float64]
 # Starts of the search: with twenty, one cycle of ten classes in ten was read in a wrong order.
 FEWEST_RESTARTS, MOST_RESTARTS = 20, 150
 MOST_TRIED = 7  # classes of which every order is tried: 5,040 orders
@@ -65,14 +66,14 @@ def _polished(order: np.ndarray, theirs: np.ndarray, ours: np.ndarray) -> np.nda
     return order
 
 
-def _gains_of_swaps(theirs: np.ndarray, ours: np.ndarray) -> np.ndarray:
+def _gains_of_swaps(theirs: FloatMatrix, ours: FloatMatrix) -> FloatMatrix:
     """(C, C) what swapping two classes of ``theirs`` adds to its inner product with ``ours``."""
 
-    def of_rows(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def of_rows(one: FloatMatrix, other: FloatMatrix) -> FloatMatrix:
         product, kept = one @ other.T, (one * other).sum(axis=1)
         return product + product.T - kept[:, None] - kept[None]
 
-    def corners(matrix: np.ndarray) -> np.ndarray:
+    def corners(matrix: FloatMatrix) -> FloatMatrix:
         """Where the two rows and the two columns cross, counted twice by them."""
         diagonal = np.diag(matrix)
         return diagonal[:, None] + diagonal[None] - matrix - matrix.T
