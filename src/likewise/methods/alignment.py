@@ -70,7 +70,8 @@ def _gains_of_swaps(theirs: FloatMatrix, ours: FloatMatrix) -> FloatMatrix:
     """(C, C) what swapping two classes of ``theirs`` adds to its inner product with ``ours``."""
 
     def of_rows(one: FloatMatrix, other: FloatMatrix) -> FloatMatrix:
-        product, kept = one @ other.T, (one * other).sum(axis=1)
+        product: FloatMatrix = one @ other.T
+        kept: FloatMatrix = (one * other).sum(axis=1)
         return product + product.T - kept[:, None] - kept[None]
 
     def corners(matrix: FloatMatrix) -> FloatMatrix:
