@@ -10,9 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from likewise.io.npy import Array
 from likewise.pairs import Pairs, as_pairs
+from likewise.pairs.edges import CHUNK, chunks
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
+
+AT_ONCE = 1 << 19  # probabilities looked at together: never those of all judgements (M, C)
 
 
 @dataclass(frozen=True)
@@ -65,16 +68,22 @@ def suspects(
     p = classifier.predict_proba(X).astype(np.float64)
     p /= p.sum(axis=1, keepdims=True)
     listed = as_pairs(pairs, n_items=len(p)).explicit()
-    wrong = np.empty(len(listed))
-    step = 1_000_000  # rows of C numbers at a time, never (M, C)
-    for start in range(0, len(listed), step):
-        part = slice(start, start + step)
-        equal = np.einsum("mc,mc->m", p[listed.left[part]], p[listed.right[part]])
-        wrong[part] = np.where(listed.same[part], 1 - equal, equal)
-    order = np.argsort(-wrong, kind="stable")[:limit]
+    most = len(listed) if limit is None else limit
+    order, wrong = np.empty(0, np.int64), np.empty(0)
+    # Many at once where the worst are asked for: only these are kept.
+    for some in chunks(len(listed), max(CHUNK, most)):
+        chance = np.empty(some.stop - some.start)
+        for part in chunks(len(chance), max(1, AT_ONCE // p.shape[1])):
+            rows = slice(some.start + part.start, some.start + part.stop)
+            equal = np.einsum("mc,mc->m", p[listed.left[rows]], p[listed.right[rows]])
+            chance[part] = np.where(listed.same[rows], 1 - equal, equal)
+        order = np.concatenate([order, np.arange(some.start, some.stop)])
+        wrong = np.concatenate([wrong, chance])
+        worst = np.argsort(-wrong, kind="stable")[:most]
+        order, wrong = order[worst], wrong[worst]
     names = None
     if listed.annotator is not None and listed.annotator_names is not None:
         names = listed.annotator_names[listed.annotator[order]]
     return Suspects(
-        order, listed.left[order], listed.right[order], listed.same[order], wrong[order], names
+        order, listed.left[order], listed.right[order], listed.same[order], wrong, names
     )

@@ -11,8 +11,8 @@ from scipy.sparse.csgraph import connected_components
 
 from likewise.pairs.columns import BoolArray, IndexArray
 
-# Judgements handled at a time: temporary arrays stay near 100 MB whatever the number of judgements.
-CHUNK = 1 << 23
+# Judgements handled at a time: temporary arrays stay near 10 MB whatever the number of judgements.
+CHUNK = 1 << 18
 
 
 def chunks(length: int, size: int | None = None) -> Iterator[slice]:

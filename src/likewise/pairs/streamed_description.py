@@ -16,10 +16,11 @@ from likewise.pairs.description import Description
 from likewise.pairs.figures import describe_counts, describe_noise, spread
 from likewise.pairs.formats.long import ColumnNames
 from likewise.pairs.formats.paths import is_compact
+from likewise.pairs.neighbours import Neighbours
 from likewise.pairs.stream import JudgementStream, Piece
 from likewise.pairs.streamed_index import Answers, StreamedPairIndex
 from likewise.pairs.table import COLUMNS
-from likewise.pairs.triangles import Neighbours, Triangles, draw_wedges, triangles_of_wedges
+from likewise.pairs.triangles import Triangles, draw_wedges, triangles_of_wedges
 
 WORTHWHILE = 1 << 25
 """Judgements from which on they are read again for each pass instead of held."""

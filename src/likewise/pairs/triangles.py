@@ -17,6 +17,7 @@ from scipy import sparse
 from likewise.pairs.columns import IndexArray
 from likewise.pairs.edges import chunks
 from likewise.pairs.graph import JudgementGraph
+from likewise.pairs.neighbours import Neighbours
 
 # Paths of two judgements up to which triangles are counted by sparse products: under a second.
 MAX_PATHS = 20_000_000
@@ -214,8 +215,7 @@ def _sampled(graph: JudgementGraph, index: PairIndex, rng: np.random.Generator) 
 
     def neighbours(centres: IndexArray) -> tuple[NDArray[np.int64], IndexArray]:
         found = Neighbours(centres, graph.n_items)
-        for part in chunks(len(graph)):
-            found.add(graph.left[part], graph.right[part])
+        found.add(graph.left, graph.right)
         return found.lists()
 
     centre, a, b = draw_wedges(graph.degree, rng, neighbours)
@@ -260,30 +260,6 @@ def draw_wedges(
     a, b = neighbour[start[each] + one], neighbour[start[each] + other]
     distinct = a != b  # a pair judged twice is no path
     return centres[each][distinct], a[distinct], b[distinct]
-
-
-class Neighbours:
-    """The partners of chosen items, from judgements that come in pieces."""
-
-    def __init__(self, centres: IndexArray, n_items: int) -> None:
-        self._centres = np.sort(centres)
-        self._is_centre = np.zeros(n_items, bool)  # a byte an item: most of it stays in the cache
-        self._is_centre[centres] = True
-        self._owners: list[IndexArray] = [np.empty(0, np.int32)]
-        self._partners: list[IndexArray] = [np.empty(0, np.int32)]
-
-    def add(self, left: IndexArray, right: IndexArray) -> None:
-        """Judgements (n,) between these items."""
-        for here, there in ((left, right), (right, left)):
-            chosen = np.flatnonzero(self._is_centre[here])
-            self._owners.append(np.searchsorted(self._centres, here[chosen]))
-            self._partners.append(there[chosen])
-
-    def lists(self) -> tuple[NDArray[np.int64], IndexArray]:
-        """``(start, neighbour)``: ``neighbour[start[k] : start[k + 1]]`` are those of centre k."""
-        owner, partner = np.concatenate(self._owners), np.concatenate(self._partners)
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(self._centres)))])
-        return start, partner[np.argsort(owner, kind="stable")]
 
 
 def _triples(sizes: NDArray[np.int64]) -> float:

@@ -23,6 +23,7 @@ from likewise.io.npy import Array
 from likewise.methods.known import Known
 from likewise.metrics import best_matching, confusion
 from likewise.pairs import Pairs
+from likewise.pairs.edges import chunks
 
 HELD_OUT = 0.1
 MOST = 2_000  # judgements that are asked for: enough for a percent
@@ -88,10 +89,18 @@ def balanced_agreement(predicted: NDArray[np.bool_], held: Pairs) -> float:
 
 def by_vote(rest: Pairs, held: Pairs) -> NDArray[np.bool_]:
     """(m,) whether two items are joined by pairs that most answers call the same."""
-    low, high = np.minimum(rest.left, rest.right), np.maximum(rest.left, rest.right)
-    code, pair = np.unique(low.astype(np.int64) * rest.n_items + high, return_inverse=True)
-    weight = np.ones(len(rest)) if rest.weight is None else rest.weight
-    vote = np.bincount(pair, weight * np.where(rest.same, 1.0, -1.0))
+    said = np.flatnonzero(rest.same)
+    # Only pairs that somebody calls the same can be joined: others are never listed.
+    if not len(said):
+        return np.zeros(len(held), bool)
+    code, pair = np.unique(_codes(rest, said), return_inverse=True)
+    vote = np.bincount(pair, _weights(rest, said), minlength=len(code))
+    for part in chunks(len(rest)):
+        against = part.start + np.flatnonzero(~rest.same[part])
+        about = _codes(rest, against)
+        place = np.minimum(np.searchsorted(code, about), len(code) - 1)
+        known = code[place] == about
+        vote -= np.bincount(place[known], _weights(rest, against[known]), minlength=len(code))
     agreed = code[vote > 0]
     links = Pairs(
         agreed // rest.n_items,
@@ -101,6 +110,19 @@ def by_vote(rest: Pairs, held: Pairs) -> NDArray[np.bool_]:
     )
     group = links.components()
     return np.asarray(group[held.left] == group[held.right])
+
+
+def _codes(pairs: Pairs, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(m,) one number for each unordered pair of the ``chosen`` judgements (m,)."""
+    left, right = pairs.left[chosen], pairs.right[chosen]
+    low = np.minimum(left, right).astype(np.int64)
+    return np.asarray(low * pairs.n_items + np.maximum(left, right))
+
+
+def _weights(pairs: Pairs, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(m,) how much each of the ``chosen`` judgements (m,) counts."""
+    weight = np.ones(len(chosen)) if pairs.weight is None else pairs.weight[chosen]
+    return np.asarray(weight, np.float64)
 
 
 def by_clusters(items: Array, held: Pairs, n_classes: int) -> NDArray[np.bool_]:

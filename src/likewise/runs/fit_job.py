@@ -127,7 +127,8 @@ class FitJob:
         seconds = {"read": read - started, "fit": time.perf_counter() - read}
         figures: dict[str, object] = {"seconds": seconds}
         again = self.stability and process_group is None
-        compared = compare(classifier, data.items, whole(pairs), known=known, stability=again)
+        pairs = whole(pairs)
+        compared = compare(classifier, data.items, pairs, known=known, stability=again)
         figures["comparison"] = None if compared is None else asdict(compared)
         if self.told.like is not None:
             likeness = asdict(keep_classes(classifier, data, self.told.like))
@@ -142,7 +143,7 @@ class FitJob:
                 self.out,
                 classifier,
                 data.items,
-                whole(pairs),
+                pairs,
                 ids=None if data.ids is None else data.ids.tolist(),
                 config=config,
                 metrics={"device": str(choose_device(classifier.device)), **figures},

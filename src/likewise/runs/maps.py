@@ -11,7 +11,7 @@ LANDMARKS = 1000  # placed with care; the others go to their nearest ones
 FEWEST = 20  # fewer have no neighbourhoods to speak of
 DIRECTIONS = 30
 NEAREST = 3
-
+BLOCK = 4096  # points that are held in double precision at once
 FloatMatrix = NDArray[np.float32]
 
 
@@ -35,11 +35,17 @@ def neighbour_map(embedding: NDArray[np.float32]) -> FloatMatrix:
 
 def main_directions(embedding: NDArray[np.float32], count: int) -> FloatMatrix:
     """(n, count) coordinates of (n, e) points along their directions of largest spread."""
-    centred = embedding.astype(np.float64) - embedding.mean(axis=0)
-    _, directions = np.linalg.eigh(centred.T @ centred)  # (e, e), smallest spread first
+    mean = embedding.mean(axis=0)
+    parts = [slice(start, start + BLOCK) for start in range(0, len(embedding), BLOCK)]
+
+    def centred(part: slice) -> NDArray[np.float64]:
+        return np.asarray(embedding[part].astype(np.float64) - mean)
+
+    spread = sum((centred(part).T @ centred(part) for part in parts), np.zeros((len(mean),) * 2))
+    _, directions = np.linalg.eigh(spread)  # (e, e), smallest spread first
     axes = directions[:, ::-1][:, :count]
     axes = axes * np.where(np.abs(axes).max(0) == axes.max(0), 1, -1)  # a sign that is repeatable
-    flat = centred @ axes
+    flat = np.concatenate([centred(part) @ axes for part in parts])
     missing = max(0, count - flat.shape[1]) if count == 2 else 0
     return np.pad(flat, ((0, 0), (0, missing))).astype(np.float32)
 

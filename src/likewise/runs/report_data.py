@@ -14,11 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.active.suspects import suspects
+from likewise.active.suspects import AT_ONCE, suspects
 from likewise.io.json import Record
 from likewise.io.npy import Array
 from likewise.methods.problem import Problem
 from likewise.pairs import Pairs
+from likewise.pairs.edges import chunks
 from likewise.pairs.sampling import random_pairs
 from likewise.runs.maps import neighbour_map
 
@@ -112,18 +113,22 @@ def calibration(
     ``lower``, ``upper``, ``predicted``, ``observed``, ``judgements``; a bin without judgements is
     left out.
     """
-    held_items, held = _held_out(classifier, items, pairs)
-    is_held = classifier.result_.judgements_held_out and len(held) >= FEW_JUDGEMENTS
-    looked_at = sample(held if is_held else pairs, rng)
-    g = posterior[held_items] if is_held else posterior
-    chance = said_same(classifier, g, looked_at)
+    looked_at, g, is_held = pairs, posterior, False
+    if classifier.result_.judgements_held_out:
+        held_items, held = _held_out(classifier, items, pairs)
+        if len(held) >= FEW_JUDGEMENTS:
+            looked_at, g, is_held = held, posterior[held_items], True
+    looked_at = sample(looked_at, rng)
     edges = np.linspace(0, 1, BINS + 1)
-    bins = np.clip(np.digitize(chance, edges) - 1, 0, BINS - 1)
-    count = np.bincount(bins, minlength=BINS)
-    filled = np.flatnonzero(count)
-    per_bin = np.maximum(count, 1)
-    predicted = np.bincount(bins, chance, minlength=BINS) / per_bin
-    observed = np.bincount(bins, looked_at.same, minlength=BINS) / per_bin
+    chance = said_same(classifier, g, looked_at)
+    sums = np.zeros((3, BINS))  # judgements, P(same), "same" said
+    for part in chunks(len(looked_at)):
+        bins = np.clip(np.digitize(chance[part], edges) - 1, 0, BINS - 1)
+        for total, each in zip(sums, (None, chance[part], looked_at.same[part]), strict=True):
+            total += np.bincount(bins, each, minlength=BINS)
+    filled = np.flatnonzero(sums[0])
+    count = sums[0].astype(np.int64)
+    predicted, observed = sums[1:] / np.maximum(count, 1)
     return {
         "held_out": is_held,
         "judgements": len(looked_at),
@@ -147,15 +152,13 @@ def said_same(
     if transition is not None:
         f = f @ transition
     perceived, chance = torch.from_numpy(f), np.empty(len(pairs))
-    step = 1_000_000
-    for start in range(0, len(pairs), step):
-        part = slice(start, start + step)
+    for part in chunks(len(pairs), max(1, AT_ONCE // f.shape[1])):
         left = perceived[torch.from_numpy(pairs.left[part].astype(np.int64))]
         right = perceived[torch.from_numpy(pairs.right[part].astype(np.int64))]
         channel = classifier.channel_
         same = (left * right).sum(-1) if channel is None else channel.predict_same(left, right)
         chance[part] = same.numpy()
-    return chance.clip(0, 1)
+    return chance.clip(0, 1, out=chance)
 
 
 def thumbnails(items: Array, shown: NDArray[np.int64]) -> NDArray[np.uint8] | None:
