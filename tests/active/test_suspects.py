@@ -90,3 +90,18 @@ def test_certainties_that_round_to_one_are_still_ordered():
     said_different = Pairs([0, 2], [1, 3], [0, 0], n_items=4)
     found = lw.suspects(Sure(), items, said_different)
     assert found.judgement.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("limit", [None, 1, 7, 40])
+def test_piece_by_piece_they_are_those_of_all_at_once(limit, monkeypatch):
+    rng = np.random.default_rng(0)
+    items = rng.dirichlet(np.ones(3), 30).round(1)  # rounded: some are equally wrong
+    items /= items.sum(axis=1, keepdims=True)
+    left = rng.integers(30, size=200)
+    pairs = Pairs(left, (left + rng.integers(1, 30, size=200)) % 30, rng.random(200) < 0.4)
+    at_once = lw.suspects(Oracle(), items, pairs)
+    monkeypatch.setattr("likewise.active.suspects.CHUNK", 11)
+    monkeypatch.setattr("likewise.active.suspects.AT_ONCE", 9)
+    found = lw.suspects(Oracle(), items, pairs, limit=limit)
+    assert found.judgement.tolist() == at_once.judgement.tolist()[:limit]
+    assert found.probability_wrong.tolist() == at_once.probability_wrong.tolist()[:limit]

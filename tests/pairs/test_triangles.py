@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from likewise.pairs import Pairs, triangles
 from likewise.pairs.graph import JudgementGraph
+from likewise.pairs.neighbours import Neighbours
 from likewise.pairs.triangles import (
-    Neighbours,
     PairIndex,
     Triangles,
     complete_triangles,
@@ -181,3 +181,19 @@ def test_shares_of_a_third_side() -> None:
 def test_triangles_of_a_partition() -> None:
     ids = np.array([0, 1, 0, 2, 0, 1, 0])
     assert complete_triangles(ids) == Triangles(35.0, 0.0, 4.0, False)
+
+
+@given(graphs(), st.integers(1, 50), st.lists(st.integers(0, N_ITEMS - 1), min_size=1, unique=True))
+def test_neighbours_are_listed_in_the_order_of_the_judgements(
+    graph: JudgementGraph, chunk: int, chosen: list[int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("likewise.pairs.edges.CHUNK", chunk)
+        found = Neighbours(np.array(chosen), N_ITEMS)
+        found.add(graph.left, graph.right)
+        start, neighbour = found.lists()
+    ends = [*zip(graph.left.tolist(), graph.right.tolist())]
+    ends += [(right, left) for left, right in ends]
+    for k, item in enumerate(sorted(chosen)):
+        partners = [there for here, there in ends if here == item]
+        assert neighbour[start[k] : start[k + 1]].tolist() == partners

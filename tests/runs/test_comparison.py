@@ -43,6 +43,28 @@ def test_vote_and_components_by_hand():
     assert balanced_agreement(predicted, held) == pytest.approx((0.5 + 1) / 2)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_votes_are_those_of_a_slow_loop(weighted, monkeypatch):
+    monkeypatch.setattr("likewise.pairs.edges.CHUNK", 13)
+    rng = np.random.default_rng(0)
+    left = rng.integers(12, size=60)
+    right = (left + rng.integers(1, 12, size=60)) % 12
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], 60) if weighted else None
+    rest = lw.Pairs(left, right, rng.random(60) < 0.4, weight=weight, n_items=12)
+    vote = np.zeros((12, 12))
+    for k, (i, j, same) in enumerate(zip(rest.left, rest.right, rest.same)):
+        vote[min(i, j), max(i, j)] += (1 if weight is None else weight[k]) * (1 if same else -1)
+    agreed = np.argwhere(vote > 0)
+    links = lw.Pairs(*agreed.T, np.ones(len(agreed), bool), n_items=12)
+    i, j = np.triu_indices(12, 1)
+    held = lw.Pairs(i, j, np.ones(len(i), bool), n_items=12)
+    expected = links.components()[i] == links.components()[j]
+    assert expected.any()
+    assert by_vote(rest, held).tolist() == expected.tolist()
+    nobody = rest.with_answers(np.zeros(60, bool))
+    assert not by_vote(nobody, held).any()
+
+
 def test_k_means_tells_far_items_apart():
     items = np.array([[0.0], [0.1], [9.0], [9.1]])
     held = lw.Pairs([0, 0, 2], [1, 2, 3], [1, 0, 1], n_items=4)

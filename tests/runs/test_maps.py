@@ -61,3 +61,11 @@ def test_main_directions_are_those_of_largest_spread() -> None:
     flat = maps.main_directions(points.astype(np.float32), 2)
     assert abs(np.corrcoef(flat[:, 0], points[:, 1])[0, 1]) > 0.99
     assert abs(np.corrcoef(flat[:, 1], points[:, 4])[0, 1]) > 0.99
+
+
+def test_main_directions_by_blocks_are_those_of_all_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(0).normal(size=(101, 6)).astype(np.float32)
+    points *= np.array([1, 9, 2, 3, 4, 5], np.float32)
+    at_once = maps.main_directions(points, 3)
+    monkeypatch.setattr(maps, "BLOCK", 7)
+    np.testing.assert_allclose(maps.main_directions(points, 3), at_once, atol=1e-4)

@@ -160,6 +160,20 @@ def test_calibration_counts_what_was_said(classifier: lw.SimilarityClassifier) -
     assert bins["observed"][0] == 0.0
 
 
+def test_calibration_by_pieces_is_that_of_all_at_once(
+    classifier: lw.SimilarityClassifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items, pairs = features(), lw.Pairs.from_labels(Y, per_item=6, random_state=0)
+    g = classifier.predict_proba(items)
+    at_once = report_data.calibration(classifier, items, g, pairs, np.random.default_rng(0))
+    monkeypatch.setattr("likewise.pairs.edges.CHUNK", 7)
+    monkeypatch.setattr(report_data, "AT_ONCE", 10)
+    found = report_data.calibration(classifier, items, g, pairs, np.random.default_rng(0))
+    assert found["bins"]["judgements"] == at_once["bins"]["judgements"]
+    for column in ("predicted", "observed"):
+        assert found["bins"][column] == pytest.approx(at_once["bins"][column], abs=1e-12)
+
+
 def test_calibration_says_when_held_out_judgements_are_too_few(
     classifier: lw.SimilarityClassifier,
 ) -> None:
