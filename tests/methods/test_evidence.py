@@ -12,13 +12,16 @@ from numpy.typing import NDArray
 from likewise.inference.fit import JointResult
 from likewise.inference.graph_beliefs import GraphBeliefs
 from likewise.methods import evidence as module
+from likewise.methods.dispatch import fit
 from likewise.methods.evidence import DECIDED, Evidence, find_evidence
 from likewise.methods.joint import joint_program
 from likewise.methods.lifted_evidence import lift_judgements
+from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
 from likewise.metrics import matched_accuracy, transition_error
 from likewise.nn.model import logits_of
 from likewise.noise import corrupt_labels, symmetric
+from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import ExactChannel, RateChannel
 from likewise.pairs import Pairs
 from likewise.training.scheduler import run_program
@@ -153,6 +156,51 @@ def test_several_people_are_told_apart_by_em(
     assert (len(calls.graph), len(calls.em)) == ((0, 1) if by_em else (1, 0))
 
 
+def by_two_people(problem: Problem) -> Problem:
+    """With judgements of two people, one of whom slips."""
+    pairs = flipped(problem.pairs, 1)
+    rng = np.random.default_rng(0)
+    person = rng.integers(2, size=len(pairs))
+    same = pairs.same ^ (rng.random(len(pairs)) < 0.05 * person)
+    listed = Pairs(pairs.left, pairs.right, same, [f"p{k}" for k in person], n_items=pairs.n_items)
+    return replace(problem, pairs=listed)
+
+
+@pytest.mark.parametrize("noise", ["auto", "annotator"])
+def test_of_many_judgements_the_graph_tells_people_apart(
+    monkeypatch: pytest.MonkeyPatch, noise: str
+) -> None:
+    monkeypatch.setattr("likewise.methods.evidence.FEW_JUDGEMENTS", 100)
+    calls = Calls(monkeypatch)
+    problem, z = tiny_problem(noise=0.3)
+    found = find_evidence(by_two_people(problem), "estimate", noise)
+    assert not calls.em
+    assert isinstance(found.channel, AnnotatorChannel)
+    assert found.channel.n_annotators == 2
+    assert "2 people told apart" in found.why
+    assert found.rows.argmax(1).numpy().shape == z.shape
+    fitted = fit(by_two_people(problem), "joint", FitOptions(noise=noise))
+    assert fitted.annotators is not None
+    assert sorted(fitted.annotators["annotator"]) == ["p0", "p1"]
+    assert sum(fitted.annotators["judgements"]) == len(by_two_people(problem).pairs)
+
+
+def test_what_the_graph_of_people_does_not_decide_goes_to_em(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("likewise.methods.evidence.FEW_JUDGEMENTS", 100)
+    calls = Calls(monkeypatch)
+    problem = by_two_people(tiny_problem(noise=0.3)[0])
+    rng = np.random.default_rng(0)
+    nothing = problem.pairs.with_answers(rng.random(len(problem.pairs)) < 0.3)
+    find_evidence(replace(problem, pairs=nothing), "estimate", "auto")
+    rich = rng.normal(size=(240, 100)).astype(np.float32)
+    find_evidence(replace(problem, items=rich), "estimate", "auto")
+    monkeypatch.setattr("likewise.methods.evidence.sorts_of", lambda pairs: "sorts")
+    find_evidence(problem, "estimate", "auto")
+    assert len(calls.em) == 3
+
+
 def test_rich_features_are_read_beside_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Calls(monkeypatch, decided=1.0)
     problem, _ = tiny_problem(noise=0.3)
@@ -208,11 +256,11 @@ def test_a_fit_with_a_contradiction_is_trained_by_the_same_program() -> None:
     problem, y = tiny_problem(recipe, noise=0.3)
     slipped = replace(problem, pairs=flipped(problem.pairs, 1))
     fits = [run_program(joint_program(p)) for p in (problem, slipped)]
-    assert [len(fit.history) for fit in fits] == [24, 24]
-    for fit in fits:
-        predicted = logits_of(fit.model, problem.items, CPU).argmax(dim=1).numpy()
+    assert [len(one.history) for one in fits] == [24, 24]
+    for one in fits:
+        predicted = logits_of(one.model, problem.items, CPU).argmax(dim=1).numpy()
         assert matched_accuracy(predicted, y) > 0.93
-        assert transition_error(fit.transition, symmetric(3, 0.3)) < 0.2
+        assert transition_error(one.transition, symmetric(3, 0.3)) < 0.2
     assert fits[0].channel is None
     assert isinstance(fits[1].channel, RateChannel)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from likewise.errors import InputError
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
 from likewise.pairs import Pairs
+from likewise.pairs.closure import count_closed, may_be_sorts
 from likewise.pairs.shards import (
     PairShard,
     exchange_of,
@@ -21,47 +19,10 @@ from likewise.pairs.shards import (
     read_shard,
     total_of,
     whole,
+    with_all_people,
     within,
 )
-
-Result = TypeVar("Result")
-
-
-class Threads:
-    """An exchange between threads, which stand for processes."""
-
-    def __init__(self, rank: int, world: int, barrier: threading.Barrier, board: list) -> None:
-        self.rank, self.world, self._barrier, self._board = rank, world, barrier, board
-
-    def gather_rows(self, local: NDArray) -> NDArray:
-        self._board[self.rank] = local
-        self._barrier.wait(60)
-        found = np.concatenate(self._board)
-        self._barrier.wait(60)
-        return found
-
-
-def on_ranks(world: int, work: Callable[[Threads], Result]) -> list[Result]:
-    """What each of ``world`` ranks makes of it."""
-    barrier, board = threading.Barrier(world), [np.empty(0)] * world
-    results: dict[int, Result] = {}
-    errors: list[BaseException] = []
-
-    def run(rank: int) -> None:
-        try:
-            results[rank] = work(Threads(rank, world, barrier, board))
-        except BaseException as error:
-            errors.append(error)
-            barrier.abort()
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(world)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise next(e for e in errors if not isinstance(e, threading.BrokenBarrierError))
-    return [results[rank] for rank in range(world)]
+from rank_threads import Threads, on_ranks
 
 
 def noisy(n_items: int = 203, per_item: int = 60, weighted: bool = False) -> Pairs:
@@ -171,10 +132,80 @@ def test_a_wrong_row_is_named_as_in_the_whole_file(tmp_path: Path) -> None:
         on_ranks(2, lambda exchange: read_shard(tmp_path / "pairs.csv", exchange, n_items=10))
 
 
-def test_several_people_are_told_apart_with_all_judgements(tmp_path: Path) -> None:
+def by_people(folder: Path) -> Pairs:
+    """Judgements of three people, of whom one judges the first items alone, in pairs.csv."""
     base = noisy()
-    people = [f"p{k % 3}" for k in range(len(base))]
-    Pairs(base.left, base.right, base.same, people, n_items=203).write(tmp_path / "pairs.csv")
-    for found in on_ranks(2, lambda e: read_shard(tmp_path / "pairs.csv", e, n_items=203)):
+    person = np.where(base.left < 30, "b", np.where(np.arange(len(base)) % 2, "c", "a"))
+    pairs = Pairs(base.left, base.right, base.same, person, n_items=203)
+    pairs.write(folder / "pairs.csv")
+    return pairs
+
+
+def test_a_shard_knows_everybody_by_the_same_number(tmp_path: Path) -> None:
+    pairs = by_people(tmp_path)
+    for found in on_ranks(4, lambda e: read_shard(tmp_path / "pairs.csv", e, n_items=203)):
+        assert isinstance(found, PairShard)
+        own = own_items(203, found.exchange)
+        mine = within(pairs.left, own) | within(pairs.right, own)
+        assert found.annotator_names.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(found.annotator, pairs.annotator[mine])
+
+
+def test_people_whom_one_process_never_meets_are_known_to_it() -> None:
+    """Numbered as in the whole file, by the order of their names."""
+    names = np.array(["\u017c", "a\nline", "b"])
+    left, right, person = np.array([0, 1, 4, 5]), np.array([1, 2, 5, 6]), np.array([0, 0, 1, 2])
+
+    def own_part(exchange: Threads) -> PairShard:
+        mine = within(left, own_items(8, exchange))
+        part = Pairs(left[mine], right[mine], [1, 0], names[person[mine]], n_items=8)
+        return with_all_people(cut(part, exchange))
+
+    for rank, found in enumerate(on_ranks(2, own_part)):
+        assert found.annotator_names.tolist() == ["a\nline", "b", "\u017c"]
+        assert found.annotator.tolist() == [[2, 2], [0, 1]][rank]
+
+
+def test_sorts_are_read_whole(tmp_path: Path) -> None:
+    """Every process sees parts of them only, which are no sorts."""
+    rng = np.random.default_rng(0)
+    lefts, rights, people = [], [], []
+    for person in range(30):
+        shown = rng.choice(60, 8, replace=False)
+        i, j = np.triu_indices(8, 1)
+        lefts, rights = [*lefts, shown[i]], [*rights, shown[j]]
+        people += [f"p{person:02}"] * len(i)
+    left, right = np.concatenate(lefts), np.concatenate(rights)
+    pairs = Pairs(left, right, left % 3 == right % 3, people, n_items=60)
+    pairs.write(tmp_path / "pairs.csv")
+    assert may_be_sorts(pairs)
+    for found in on_ranks(3, lambda e: read_shard(tmp_path / "pairs.csv", e, n_items=60)):
         assert not isinstance(found, PairShard)
-        assert len(found) == len(base)
+        assert len(found) == len(pairs)
+
+
+def test_single_questions_are_no_sorts(tmp_path: Path) -> None:
+    pairs = by_people(tmp_path)
+    assert not may_be_sorts(pairs)
+    tried, closed = count_closed(pairs, slice(0, 203))
+    assert tried > 300
+    assert closed == 0
+
+
+@pytest.mark.parametrize("block", [slice(0, 12), slice(0, 5), slice(4, 12)])
+def test_closed_judgements_are_counted_as_by_a_slow_loop(block: slice) -> None:
+    rng = np.random.default_rng(0)
+    left = rng.integers(12, size=60)
+    right = (left + rng.integers(1, 12, size=60)) % 12
+    pairs = Pairs(left, right, left > right, rng.integers(4, size=60), n_items=12)
+    judged = set(zip(pairs.annotator, left, right)) | set(zip(pairs.annotator, right, left))
+
+    def others(person: int, item: int, but: int) -> set[int]:
+        return {k for k in range(12) if (person, item, k) in judged} - {but}
+
+    tried = closed = 0
+    for one, a, b in zip(pairs.annotator, left, right):
+        if block.start <= min(a, b) and max(a, b) < block.stop:
+            tried += 1
+            closed += others(one, a, b) == others(one, b, a) != set()
+    assert count_closed(pairs, block) == (tried, closed)

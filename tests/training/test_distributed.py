@@ -17,11 +17,13 @@ from torch import multiprocessing
 
 from likewise import load
 from likewise.errors import TrainingError
+from likewise.inference.crowd_beliefs import crowd_beliefs
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network
 from likewise.noise import corrupt_labels, symmetric
 from likewise.noise.estimation import one_hot_evidence
 from likewise.pairs import Pairs
+from likewise.pairs.shards import PairShard, read_shard
 from likewise.runs.run import Run
 from likewise.training.distributed import (
     ProcessGroup,
@@ -104,6 +106,21 @@ def work_as_rank(rank: int, port: int, folder: str) -> None:
         found = group.gather_rows(rows[: 1 + rank] if rank else rows)
         single = group.gather_rows(np.array([10 + rank], np.int64))
         np.savez(Path(folder) / f"gathered{rank}.npz", found=found, single=single)
+        shard = read_shard(Path(folder) / "crowd.parquet", group, n_items=203)
+        assert isinstance(shard, PairShard)
+        beliefs = crowd_beliefs(shard, 4, seed=0)
+        assert beliefs is not None
+        rates = beliefs.channel.rates().numpy()
+        np.savez(Path(folder) / f"crowd{rank}.npz", evidence=beliefs.evidence, rates=rates)
+
+
+def crowd(n_items: int, per_item: int) -> Pairs:
+    """Judgements by five people, of whom one answers without looking."""
+    rng = np.random.default_rng(0)
+    clean = Pairs.from_labels(np.arange(n_items) % 3, per_item, random_state=0)
+    person = rng.integers(5, size=len(clean))
+    same = clean.same ^ (rng.random(len(clean)) < np.array([0.02, 0.05, 0.1, 0.2, 0.5])[person])
+    return Pairs(clean.left, clean.right, same, [f"p{k}" for k in person], n_items=n_items)
 
 
 def free_port() -> int:
@@ -116,6 +133,7 @@ def free_port() -> int:
 def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two ranks have left in a folder."""
     folder = tmp_path_factory.mktemp("ranks")
+    crowd(203, 60).write(folder / "crowd.parquet")
     multiprocessing.spawn(work_as_rank, (free_port(), str(folder)), nprocs=2)
     return folder
 
@@ -135,6 +153,15 @@ def test_rows_of_all_ranks_are_gathered_in_order(of_two_ranks: Path) -> None:
         told = np.load(of_two_ranks / f"gathered{rank}.npz")
         assert told["found"].tolist() == [[0, 1], [2, 3], [4, 5], [0, 1], [2, 3]]
         assert told["single"].tolist() == [10, 11]
+
+
+def test_two_ranks_tell_people_apart_as_one_process(of_two_ranks: Path) -> None:
+    alone = crowd_beliefs(crowd(203, 60), 4, seed=0)
+    assert alone is not None
+    for rank in range(2):
+        found = np.load(of_two_ranks / f"crowd{rank}.npz")
+        np.testing.assert_allclose(found["evidence"], alone.evidence, atol=1e-6)
+        np.testing.assert_allclose(found["rates"], alone.channel.rates(), atol=1e-9)
 
 
 def test_a_rank_that_is_told_to_end_says_why() -> None:
@@ -203,15 +230,19 @@ def children(parent: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_two_ranks_fit_contradictory_judgements_as_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("people", [False, True])
+def test_two_ranks_fit_contradictory_judgements_as_one_process(
+    people: bool, tmp_path: Path
+) -> None:
     """Each reads the judgements of its own items; beliefs, T, rates and networks are the same."""
+    n_items, per_item = (2001, 210) if people else (301, 60)
     rng = np.random.default_rng(0)
-    classes = rng.integers(3, size=301)
-    items = np.eye(3)[classes] * 3 + rng.normal(size=(301, 3))
+    classes = np.arange(n_items) % 3
+    items = np.eye(3)[classes] * 3 + rng.normal(size=(n_items, 3))
     np.save(tmp_path / "items.npy", items.astype(np.float32))
-    clean = Pairs.from_labels(classes, per_item=60, random_state=0)
-    flipped = rng.random(len(clean)) < 0.05
-    Pairs(clean.left, clean.right, clean.same ^ flipped, n_items=301).write(tmp_path / "pairs.csv")
+    pairs = crowd(n_items, per_item)
+    named = pairs if people else Pairs(pairs.left, pairs.right, pairs.same, n_items=n_items)
+    named.write(tmp_path / "pairs.csv")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     shared = command(tmp_path, free_port(), "--epochs", "3", "--quiet")
     alone = [sys.executable, *shared[shared.index("-m", 2) :]]
@@ -221,9 +252,13 @@ def test_two_ranks_fit_contradictory_judgements_as_one_process(tmp_path: Path) -
         assert done.returncode == 0, done.stderr
     one, other = (Run.open(tmp_path / name) for name in ("run", "alone"))
     assert "the graph decides" in other.metrics["choice"]
-    for figure in ("transition", "judgements", "score"):
+    for figure in ("transition", "judgements", "score", "choice"):
         assert one.metrics[figure] == other.metrics[figure]
     assert one.channel == other.channel
     assert one.judgements == other.judgements
+    if people:
+        assert one.annotators["annotator"] == other.annotators["annotator"]
+        assert one.annotators["reliability"] == pytest.approx(other.annotators["reliability"])
+        assert other.annotators["annotator"][-1] == "p4"
     predictions = [load(run.model).predict_proba(items.astype(np.float32)) for run in (one, other)]
     np.testing.assert_array_equal(*predictions)

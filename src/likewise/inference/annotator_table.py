@@ -10,29 +10,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.inference.graph import Graph
+from likewise.pairs.shards import ALONE, Exchange, own_items
 
 # Judgements of the average person that every table entry is shrunk by.
 PRIOR_JUDGEMENTS = 4.0
 
 
-def annotator_table(graph: Graph, classes: Tensor, names: NDArray[np.str_]) -> dict[str, list[Any]]:
+def annotator_table(
+    graph: Graph, classes: Tensor, names: NDArray[np.str_], exchange: Exchange = ALONE
+) -> dict[str, list[Any]]:
     """Columns annotator, judgements, same_given_same, same_given_different, reliability.
 
     Measured against the inferred classes (N, C), most reliable first. ``reliability`` is the
     expected share of right answers, scaled so that 1 is always right and 0 is a coin, times the
     probability that this person looks at all: who always says the same, however often that is
-    right, gets 0.
+    right, gets 0. Processes of an ``exchange`` have the judgements between them.
     """
     if graph.annotator is None:
         return {}
-    person = graph.annotator.long().cpu()
-    equal = torch.cat(
-        [(classes[graph.left[p]] * classes[graph.right[p]]).sum(1) for p in graph.chunks()]
-    )
-    equal, said = equal.double().cpu(), graph.same.double().cpu()
-    total = _sum(torch.ones_like(said), person, len(names))
-    said_same, are_same = _sum(said, person, len(names)), _sum(equal, person, len(names))
-    both = _sum(said * equal, person, len(names))
+    counts = _counts(graph, classes, len(names), own_items(graph.n_items, exchange))
+    counts = torch.from_numpy(exchange.gather_rows(counts[None].numpy())).sum(0)
+    total, said_same, are_same, both = counts
     same_given_same = _shrunk(both, are_same)
     same_given_different = _shrunk(said_same - both, total - are_same)
     right = (total - said_same - are_same + 2 * both) / total.clamp_min(1)
@@ -47,8 +45,19 @@ def annotator_table(graph: Graph, classes: Tensor, names: NDArray[np.str_]) -> d
     }
 
 
-def _sum(values: Tensor, person: Tensor, n_people: int) -> Tensor:
-    return torch.zeros(n_people, dtype=torch.float64).index_add_(0, person, values)
+def _counts(graph: Graph, classes: Tensor, n_people: int, own: slice) -> Tensor:
+    """(4, R) everybody's judgements, those that say "same", those about items of one class as far
+    as is known, those that are both; of a block of items, each where its first item is."""
+    assert graph.annotator is not None
+    counts = torch.zeros(4, n_people, dtype=torch.float64)
+    for part in graph.chunks():
+        left, right = graph.left[part], graph.right[part]
+        equal = (classes[left] * classes[right]).sum(1).double().cpu()
+        said = graph.same[part].double().cpu()
+        counted = ((left >= own.start) & (left < own.stop)).double().cpu()
+        rows = torch.stack([counted, counted * said, counted * equal, counted * said * equal])
+        counts.index_add_(1, graph.annotator[part].long().cpu(), rows)
+    return counts
 
 
 def _shrunk(part: Tensor, whole: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ contradictions, or with slips in every tenth answer, is as good as a consistent 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.cluster import KMeans
 
-from likewise.noise.channels import RateChannel
+from likewise.noise.channels import Channel, RateChannel
 from likewise.pairs import Pairs
 from likewise.pairs.edges import chunks
 from likewise.pairs.shards import Exchange, exchange_of, own_items, total_of, within
@@ -27,16 +28,17 @@ STARTS = 5  # runs of k-means, each settled by itself; the likeliest is kept
 SWEEPS = 50
 SURE = 0.95  # belief in a class at which an item counts as decided
 FloatMatrix = NDArray[np.float32]
+OneChannel = TypeVar("OneChannel", bound=Channel)
 
 
 @dataclass(frozen=True)
-class GraphBeliefs:
+class GraphBeliefs(Generic[OneChannel]):
     """What the judgements say of each item, taken together but without the items."""
 
     evidence: FloatMatrix
     """(N, C) likelihood of each item's judgements for each perceived class; rows sum to 1."""
-    channel: RateChannel
-    """The two rates of "same" at which that was found."""
+    channel: OneChannel
+    """How answers come from two perceived classes: at what rates that was found."""
     log_likelihood: float
     """Of the judgements, a mean-field bound; compares starts of one set."""
 
@@ -70,7 +72,7 @@ def _mixed(code: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return code ^ (code >> np.uint64(31))
 
 
-def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | None:
+def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs[RateChannel] | None:
     """Beliefs from the judgements alone; None where items are too few, or answers all one.
 
     ``pairs`` are listed, by people who need not be told apart. Of a `PairShard`, every process
@@ -84,7 +86,7 @@ def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs | Non
     if embedding is None:
         return None
     found = [
-        _settle(answers, _cluster(embedding, n_classes, seed + start), n_classes)
+        _settle(answers, cluster(embedding, n_classes, seed + start), n_classes)
         for start in range(STARTS)
     ]
     return max(found, key=lambda beliefs: beliefs.log_likelihood)
@@ -118,11 +120,8 @@ class _Answers:
         kept = np.concatenate([ours, theirs])
         weight = np.ones(len(kept), np.float32)
         if pairs.weight is not None:
-            known = pairs.weight[ours]  # each judgement once
-            known = known[known > 0]
-            ends = exchange.gather_rows(np.array([[known.sum(dtype=np.float64), len(known)]]))
-            unit = ends[:, 0].sum() / max(ends[:, 1].sum(), 1)  # in what unit, nobody knows
-            weight = (pairs.weight[kept] / max(float(unit), 1e-12)).astype(np.float32)
+            unit = weight_unit(pairs.weight[ours], exchange)  # each judgement once
+            weight = (pairs.weight[kept] / unit).astype(np.float32)
         asked = sparse.coo_array((weight, (row, column)), shape=shape).tocsr()
         said = weight * pairs.same[kept]
         same = sparse.coo_array((said, (row, column)), shape=shape).tocsr()
@@ -137,6 +136,13 @@ class _Answers:
         """How much was asked, how much said "same": over all ordered pairs."""
         ones = np.ones(self.asked.shape[1], np.float64)
         return self.sums(self.asked @ ones, self.same @ ones)
+
+
+def weight_unit(weight: NDArray[np.floating], exchange: Exchange) -> float:
+    """The mean weight of what counts, over all processes: in what unit it is, nobody knows."""
+    known = weight[weight > 0]
+    ends = exchange.gather_rows(np.array([[known.sum(dtype=np.float64), len(known)]]))
+    return max(float(ends[:, 0].sum() / max(ends[:, 1].sum(), 1)), 1e-12)
 
 
 def _embedding(answers: _Answers, n_classes: int) -> FloatMatrix | None:
@@ -155,17 +161,32 @@ def _embedding(answers: _Answers, n_classes: int) -> FloatMatrix | None:
         return answers.exchange.gather_rows(centred @ vector.ravel())
 
     matrix = LinearOperator((n_items, n_items), matvec=product, dtype=np.float32)
+    return leading_directions(matrix, n_classes)
+
+
+def leading_directions(matrix: LinearOperator, n_classes: int) -> FloatMatrix:
+    """(N, C - 1) leading eigenvectors of a symmetric matrix (N, N), by their values."""
     # Lanczos from a fixed vector: it must not depend on anybody's random state.
-    start = np.random.default_rng(0).normal(size=n_items).astype(np.float32)
+    start = np.random.default_rng(0).normal(size=matrix.shape[0]).astype(np.float32)
     values, vectors = leading_vectors(matrix, n_classes - 1, start, tol=1e-2)
     return np.asarray(vectors * np.maximum(values, 0), np.float32)
 
 
-def _cluster(embedding: FloatMatrix, n_classes: int, seed: int) -> NDArray[np.integer]:
+def cluster(embedding: FloatMatrix, n_classes: int, seed: int) -> NDArray[np.integer]:
+    """(N,) k-means clusters of embedded items (N, d)."""
     return np.asarray(KMeans(n_classes, n_init=1, random_state=seed).fit(embedding).labels_)
 
 
-def _settle(answers: _Answers, labels: NDArray[np.integer], n_classes: int) -> GraphBeliefs:
+def softmax_rows(field: FloatMatrix) -> FloatMatrix:
+    """(n, C) chances in proportion to exp(field)."""
+    chances: FloatMatrix = np.exp(field - field.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _settle(
+    answers: _Answers, labels: NDArray[np.integer], n_classes: int
+) -> GraphBeliefs[RateChannel]:
     """Mean field under two rates, refitted as it goes, from a hard guess of the classes."""
     belief = np.eye(n_classes, dtype=np.float32)[labels]
     asked_all, same_all = answers.totals() / 2
@@ -177,10 +198,7 @@ def _settle(answers: _Answers, labels: NDArray[np.integer], n_classes: int) -> G
         b = (same_all - equal_same + 1) / (asked_all - equal + 2)
         # log P(answers | z = k) up to a constant of the item.
         yes, no = np.float32(np.log(a / b)), np.float32(np.log((1 - a) / (1 - b)))
-        field = yes * same + no * (asked - same)
-        field -= field.max(axis=1, keepdims=True)
-        renewed = np.exp(field)
-        renewed /= renewed.sum(axis=1, keepdims=True)
+        renewed = softmax_rows(yes * same + no * (asked - same))
         renewed = answers.exchange.gather_rows(renewed)
         moved = float(np.abs(renewed - belief).mean())
         belief = renewed

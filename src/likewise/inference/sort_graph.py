@@ -28,6 +28,7 @@ from likewise.inference.partition.sorts import (
 from likewise.inference.posterior import Posterior, guess
 from likewise.noise.channels import ConfusionChannel
 from likewise.pairs import Pairs
+from likewise.pairs.closure import may_be_sorts
 from likewise.pairs.shards import PairShard
 
 FloatMatrix = NDArray[np.float64]
@@ -77,6 +78,8 @@ def sorts_of(pairs: Pairs, n_items: int | None = None) -> Sorts | None:
     if pairs.is_complete or isinstance(pairs, PairShard):
         return None
     if pairs.annotator is None or pairs.weight is not None:
+        return None
+    if not may_be_sorts(pairs):
         return None
     count = n_items or pairs.n_items
     return find_sorts(pairs.left, pairs.right, pairs.same, pairs.annotator, count)

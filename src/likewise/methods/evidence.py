@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from likewise.inference.crowd_beliefs import crowd_beliefs
 from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
 from likewise.inference.known import certain, in_known_order
@@ -24,13 +25,15 @@ from likewise.methods.lifted_evidence import lift_judgements
 from likewise.methods.problem import Problem, is_exact
 from likewise.noise.channels import Channel
 from likewise.noise.estimation import one_hot_evidence
-from likewise.pairs.shards import PairShard, whole
+from likewise.pairs.shards import PairShard, total_of, whole
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.replay_cache import ReplayCache
 
 DECIDED = 0.95  # share of the items that the graph must decide, to do without EM
 # Noise models that two rates and a transition matrix can tell.
 PLAIN = ("auto", "judgement", "both")
+PEOPLE = ("auto", "annotator")  # those that tell people apart
+FEW_JUDGEMENTS = 200_000  # of several people, for EM; a million take minutes and a gigabyte
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,9 @@ def _first_that_decides(
         return Evidence(one_hot_evidence(ids, problem.n_classes, torch.float32), why)
     whole_problem = problem
     problem = _thinned(problem)
-    if noise in PLAIN and not _needs_people_or_features(problem):
+    names = problem.pairs.annotator_names
+    people = names is not None and len(names) > 1
+    if noise in PLAIN and not people and not has_rich_features(problem.items, problem.network):
         found = graph_beliefs(problem.pairs.explicit(), problem.n_classes, problem.seed)
         if found is not None and found.decided >= DECIDED:
             a, b = found.channel.a, found.channel.b
@@ -110,6 +115,8 @@ def _first_that_decides(
                 transition=lifted.transition,
                 log_g=lifted.log_g,
             )
+    elif noise in PEOPLE and people and (crowd := _by_crowd(problem)) is not None:
+        return replace(crowd, why=f"{why}; {crowd.why}")
     problem = _in_one_place(whole_problem, problem)
     return _by_em(problem, transition, noise, why, checkpoints, known)
 
@@ -128,10 +135,25 @@ def _in_one_place(given: Problem, thin: Problem) -> Problem:
     return _thinned(replace(given, pairs=whole(given.pairs)))
 
 
-def _needs_people_or_features(problem: Problem) -> bool:
-    names = problem.pairs.annotator_names
-    several = names is not None and len(names) > 1
-    return several or has_rich_features(problem.items, problem.network)
+def _by_crowd(problem: Problem) -> Evidence | None:
+    """What the graph alone says where several people judged; None where it does not decide.
+
+    Of fewer judgements, which EM is soon done with, it finds out a little more.
+    """
+    few = total_of(problem.pairs) <= FEW_JUDGEMENTS
+    if few or has_rich_features(problem.items, problem.network):
+        return None
+    if sorts_of(problem.pairs) is not None:
+        return None
+    found = crowd_beliefs(problem.pairs.explicit(), problem.n_classes, problem.seed)
+    if found is None or found.decided < DECIDED:
+        return None
+    a, b = found.channel.rates().mean(0).tolist()
+    told = (
+        f"the graph decides {found.decided:.0%} of the items, {found.channel.n_annotators} people "
+        f"told apart, at P(same | same) {a:.3f} and P(same | different) {b:.3f} on average"
+    )
+    return Evidence(torch.from_numpy(found.evidence), told, channel=found.channel)
 
 
 def _by_em(

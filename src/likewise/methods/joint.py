@@ -24,6 +24,8 @@ import torch
 from torch import Tensor
 
 from likewise.errors import InputError
+from likewise.inference.annotator_table import annotator_table
+from likewise.inference.graph import Graph
 from likewise.inference.known import certain_posterior, one_hot
 from likewise.inference.problem import has_rich_features
 from likewise.io.progress import stage
@@ -32,11 +34,12 @@ from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.item_noise import depends_on_items, learn_from_neighbours, with_marginal
 from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
-from likewise.methods.result import FitResult, FloatMatrix, MethodProgram
+from likewise.methods.result import Columns, FitResult, FloatMatrix, MethodProgram
 from likewise.methods.students import generations
 from likewise.methods.teachers import CrossFit, calibrated, cross_fit, network_run
 from likewise.methods.warnings import doubts_about_given
-from likewise.pairs.shards import total_of
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.pairs.shards import exchange_of, total_of
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.objectives.forward_corrected import ForwardCorrected
 from likewise.training.recipe import Recipe
@@ -82,7 +85,7 @@ def joint_program(
         fitted,
         choice=f"joint: {found.why}" + (f"; {fitted.choice}" if fitted.choice else ""),
         channel=found.channel,
-        annotators=found.annotators,
+        annotators=found.annotators or _people(problem, found, fitted),
         history=[*found.history, *fitted.history],
         posterior=certain_posterior(fitted.posterior, known),
         # Inference over the graph has seen all judgements; so have teachers, between them.
@@ -165,6 +168,16 @@ def _one_network(
     objective = ForwardCorrected(evidence[train], evidence[held], problem.device, fixed)
     run = yield network_run(problem, objective, recipe, train, held, start=0)
     return calibrated(problem, run, evidence, held)
+
+
+def _people(problem: Problem, found: Evidence, fitted: FitResult) -> Columns | None:
+    """A table of the people whom a fit without EM told apart, measured by the classes it found."""
+    pairs = problem.pairs
+    if not isinstance(found.channel, AnnotatorChannel) or pairs.annotator_names is None:
+        return None
+    classes = found.rows if fitted.posterior is None else torch.from_numpy(fitted.posterior)
+    graph = Graph.from_pairs(pairs)
+    return annotator_table(graph, classes.float(), pairs.annotator_names, exchange_of(pairs))
 
 
 def _did_not_learn(fitted: FitResult, found: Evidence) -> bool:

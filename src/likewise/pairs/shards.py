@@ -8,6 +8,7 @@ block. No process holds all judgements, nor reads them at once.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -16,9 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from likewise.errors import InputError
+from likewise.io.memory import release_freed
 from likewise.io.sniffing import file_kind
 from likewise.io.tables import CsvTable, ParquetTable
 from likewise.pairs import edges
+from likewise.pairs.closure import ENOUGH, count_closed
 from likewise.pairs.columns import BoolArray, IndexArray, index_dtype
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats import read_pairs
@@ -140,13 +143,15 @@ def read_shard(
     """The judgements of this process's items in a file, which is read batch by batch.
 
     Items are known by their positions in a CSV or Parquet file for that; other files are read
-    whole and then cut. Where several people answered, all judgements are returned: telling the
-    people apart is not shared out yet.
+    whole and then cut. Where people have sorted items, all judgements are returned: parts of sorts
+    are no sorts.
     """
     names = ColumnNames(**columns)
 
     def read_all() -> Pairs:
-        return read_pairs(
+        release_freed()
+        plain = None if item_ids is not None else _own_rows_of(Path(path), ALONE, n_items, names)
+        return plain or read_pairs(
             path,
             left=names.left,
             right=names.right,
@@ -159,11 +164,30 @@ def read_shard(
         )
 
     found = None if item_ids is not None else _own_rows_of(Path(path), exchange, n_items, names)
-    pairs = read_all() if found is None else found
-    people = pairs.annotator_names
-    if summed(exchange, 0 if people is None else int(len(people) > 1)):
-        return read_all() if pairs is found else pairs
-    return PairShard.of(pairs, exchange, read_all)
+    shard = PairShard.of(read_all() if found is None else found, exchange, read_all)
+    if shard.annotator is None:
+        return shard
+    return read_all() if _may_be_sorts(shard) else with_all_people(shard)
+
+
+def _may_be_sorts(shard: PairShard) -> bool:
+    """As `likewise.pairs.closure.may_be_sorts`, by what all processes see of their own items."""
+    if shard.weight is not None:
+        return False
+    tried, closed = count_closed(shard, own_items(shard.n_items, shard.exchange))
+    tried, closed = summed(shard.exchange, tried), summed(shard.exchange, closed)
+    return closed >= ENOUGH * tried
+
+
+def with_all_people(shard: PairShard) -> PairShard:
+    """With everybody's name and number, those whom other processes have met included."""
+    names = [] if shard.annotator_names is None else shard.annotator_names.tolist()
+    told = "".join(json.dumps(name) + "\n" for name in names).encode()
+    heard = shard.exchange.gather_rows(np.frombuffer(told, np.uint8)).tobytes()
+    everybody = np.array(sorted({json.loads(line) for line in heard.splitlines()}), np.str_)
+    number = np.searchsorted(everybody, names).astype(np.int32)
+    shard._set({"annotator_names": everybody, "annotator": number[shard.annotator]})
+    return shard
 
 
 def _own_rows_of(path: Path, exchange: Exchange, n_items: int, names: ColumnNames) -> Pairs | None:
@@ -181,14 +205,7 @@ def _own_rows_of(path: Path, exchange: Exchange, n_items: int, names: ColumnName
     except InputError:  # of a row, whose number is another one in the whole file
         return None
     finally:
-        _release_arrow()
-
-
-def _release_arrow() -> None:
-    """Arrow keeps what it has read with, for the next time: as much as a shard takes."""
-    import pyarrow as pa
-
-    pa.default_memory_pool().release_unused()
+        release_freed()
 
 
 class _Share:
