@@ -45,3 +45,20 @@ def test_throughput_is_that_of_the_results() -> None:
     said = f"from {captured:,.0f} to {compiled:,.0f} images a second, a ratio of"
     assert f"{said} {compiled / captured:.2f} (" in " ".join(PAGE.split())
     assert f"{row['side_by_side']} runs of ResNet-32" in PAGE
+
+
+def test_ranks_are_those_of_the_results() -> None:
+    text = (DOCS.parent / "results" / "ranks.json").read_text(encoding="utf-8")
+    for row in json.loads(text)[-1]["rows"]:
+        cells = [
+            str(row["people"] or "not named"),
+            str(row["ranks"]),
+            f"{row['judgements_held']:,}",
+        ]
+        for kind in ("inference", "fit"):
+            share = row.get(f"{kind}_memory_share")
+            said = f"{row[f'{kind}_mb']:.0f} MB"
+            cells.append(said if share is None else f"{said} ({share:.2f})")
+        assert "| " + " | ".join(cells) + " |" in PAGE
+        off = [value for name, value in row.items() if name.endswith("_off")]
+        assert max(off, default=0) < 1e-5
