@@ -10,6 +10,7 @@ import pytest
 
 from likewise.errors import InputError
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
+from likewise.methods.problem import check_judgements
 from likewise.pairs import Pairs
 from likewise.pairs.closure import count_closed, may_be_sorts
 from likewise.pairs.shards import (
@@ -17,6 +18,7 @@ from likewise.pairs.shards import (
     exchange_of,
     own_items,
     read_shard,
+    same_of,
     total_of,
     whole,
     with_all_people,
@@ -164,6 +166,24 @@ def test_people_whom_one_process_never_meets_are_known_to_it() -> None:
     for rank, found in enumerate(on_ranks(2, own_part)):
         assert found.annotator_names.tolist() == ["a\nline", "b", "\u017c"]
         assert found.annotator.tolist() == [[2, 2], [0, 1]][rank]
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.parquet"])
+def test_a_process_without_judgements_goes_along(name: str, tmp_path: Path) -> None:
+    names = ["a", "b", "a", "b"]
+    Pairs([0, 1, 2, 0], [1, 2, 3, 3], [1, 0, 1, 0], names, n_items=8).write(tmp_path / name)
+
+    def read(exchange: Threads) -> Pairs:
+        shard = read_shard(tmp_path / name, exchange, n_items=8)
+        check_judgements(shard, "given")
+        assert (total_of(shard), same_of(shard)) == (4, 2)
+        return shard
+
+    found = on_ranks(2, read)
+    assert [len(shard) for shard in found] == [4, 0]
+    for shard in found:
+        assert isinstance(shard, PairShard)
+        assert shard.annotator_names.tolist() == ["a", "b"]
 
 
 def test_sorts_are_read_whole(tmp_path: Path) -> None:

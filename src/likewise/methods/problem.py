@@ -17,6 +17,7 @@ from likewise.items import Items, Selection, network_shape
 from likewise.nn.model import InputLayer, Model, check_outputs
 from likewise.nn.networks import build_network, default_network
 from likewise.pairs import Pairs
+from likewise.pairs.shards import same_of, total_of
 from likewise.training.distributed import ProcessGroup, current_process_group
 from likewise.training.objectives.pairwise import Objective
 from likewise.training.recipe import Recipe, default_recipe
@@ -151,16 +152,16 @@ def is_exact(problem: Problem) -> tuple[bool, str]:
 
 
 def check_judgements(pairs: Pairs, which: str) -> None:
-    """Refuse judgements from which nothing can be learned."""
-    if len(pairs) == 0:
+    """Refuse judgements from which nothing can be learned; those of all processes count."""
+    total = total_of(pairs)
+    if total == 0:
         raise InputError(
             f"there is no judgement among the {which} items; give more judgements or change "
             "held_out."
         )
-    same = pairs.n_same
-    if which != "held-out" and same in (0, len(pairs)):
+    same = same_of(pairs)
+    if which != "held-out" and same in (0, total):
         kind = "same" if same else "different"
         raise InputError(
-            f"all {len(pairs)} judgements among the {which} items say {kind!r}; both kinds are "
-            "needed."
+            f"all {total} judgements among the {which} items say {kind!r}; both kinds are needed."
         )

@@ -122,6 +122,14 @@ def total_of(pairs: Pairs) -> int:
     return pairs.total if isinstance(pairs, PairShard) else len(pairs)
 
 
+def same_of(pairs: Pairs) -> int:
+    """How many of these say "same"."""
+    if not isinstance(pairs, PairShard):
+        return pairs.n_same
+    own = own_items(pairs.n_items, pairs.exchange)
+    return summed(pairs.exchange, int(np.count_nonzero(pairs.same & within(pairs.left, own))))
+
+
 def whole(pairs: Pairs) -> Pairs:
     """All judgements, in one place: read again where they were shared out."""
     return pairs.read_all() if isinstance(pairs, PairShard) else pairs
