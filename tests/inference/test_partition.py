@@ -83,7 +83,7 @@ def test_sparse_and_dense_gains_agree(
     graph, prior = random_graph(rng, 12), np.zeros(13)
     labels = canonical(rng.integers(4, size=12))
     _, dense = Mover(graph, labels, prior, fixed=False).gains(5)
-    monkeypatch.setattr("likewise.inference.partition.moves.MAX_DENSE_GROUPS", 0)
+    monkeypatch.setattr("likewise.inference.partition.moves.MAX_TABLE", 0)
     groups, gain = Mover(graph, labels, prior, fixed=False).gains(5)
     assert groups is not None
     np.testing.assert_allclose(gain, dense[groups])
@@ -183,7 +183,7 @@ def test_blocks_score_and_gains(rng: np.random.Generator) -> None:
     blocks = Blocks(counts[0], counts[1], labels, size_prior, fixed=False)
     before = slow_blocks(counts, labels, blocks.prior)
     assert blocks.score() == pytest.approx(before)
-    gain = blocks.gains(3)
+    gain = blocks.gains_of(np.array([3]))[0]
     for target in (0, 2, 3):
         moved = labels.copy()
         moved[3] = target

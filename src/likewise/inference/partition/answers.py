@@ -14,6 +14,7 @@ and one for pairs across; it is integrated out by Gauss-Hermite quadrature.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +102,12 @@ class Answers:
             n_annotators=n_annotators,
             n_items=n_items,
         )
+
+    @cached_property
+    def repeated(self) -> tuple[BoolArray, Answers]:
+        """(P,) whether a pair has several answers, and the answers about these, in this order."""
+        several = np.bincount(self.pair, minlength=self.n_pairs) > 1
+        return several, self.select(several)
 
     def select(self, pairs: BoolArray) -> Answers:
         """The answers about some of the pairs, ``pairs`` (P,) true for these."""
@@ -260,18 +267,18 @@ def _fit_spread(
     previous: tuple[float, float] | None,
 ) -> tuple[float, float]:
     """The pairs' effects that make repeated answers most likely, near ``previous`` if given."""
-    count = np.bincount(answers.pair, minlength=answers.n_pairs)
-    if not (count > 1).any():
+    chosen, repeated = answers.repeated
+    if not repeated.n_pairs:
         return 0.0, 0.0
+    belief, p_same = belief[chosen], p_same[chosen[answers.pair]]
     best = []
     for k, share in enumerate((belief, 1 - belief)):
-        repeated = np.where(count > 1, share, 0.0)
         near = SPREADS
         if previous is not None:
             at = SPREADS.index(previous[k])
             near = SPREADS[max(at - 1, 0) : at + 2]
         scores = [
-            (float(repeated @ _marginal(answers, p_same[:, k], s)) - 0.5 * s**2, s) for s in near
+            (float(share @ _marginal(repeated, p_same[:, k], s)) - 0.5 * s**2, s) for s in near
         ]
         best.append(max(scores)[1])
     return best[0], best[1]

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from likewise.inference.partition.arrays import FloatArray, IndexArray
+from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from likewise.inference.partition.search import canonical
+from likewise.inference.partition.visits import visit
 
 MEANS = np.linspace(0.02, 0.98, 33)
 STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 1000.0)
@@ -66,6 +67,7 @@ class Blocks:
         self.size = one_hot.sum(0).astype(np.int64)
         self.near = self.counts @ one_hot  # (2, N, K) answers of an item to each group
         self.cells = np.einsum("nk,cnl->ckl", one_hot, self.near)  # inside ones counted twice
+        self._kept: tuple[CellPrior, FloatArray] | None = None  # `_scores` under a prior
 
     def score(self) -> float:
         """Evidence of the answers given the partition."""
@@ -76,34 +78,61 @@ class Blocks:
         total += self.prior.score(self.cells[0][upper], self.cells[1][upper], 1).sum()
         return float(total)
 
-    def gains(self, item: int) -> FloatArray:
-        """(K,) what the objective would gain with the item in each group, up to a constant."""
-        own = self.labels[item]
-        row = self.near[:, item]  # (2, K)
-        cells = self.cells.copy()
-        cells[:, own] -= row
-        cells[:, :, own] -= row
-        score = self.prior.score
-        grown = cells + row[:, None, :]
-        gain = score(grown[0], grown[1], 1) - score(cells[0], cells[1], 1)  # (K, K)
-        np.fill_diagonal(gain, 0.0)
-        inside = np.diagonal(cells, axis1=1, axis2=2) / 2
-        with_item = inside + row
-        total = gain.sum(1) + score(with_item[0], with_item[1], 0) - score(inside[0], inside[1], 0)
-        size = self.size.copy()
-        size[own] -= 1
+    def gains_of(self, items: IndexArray) -> FloatArray:
+        """(n, K) what the objective would gain with each item in each group, up to a constant."""
+        score, own = self.prior.score, self.labels[items]
+        row = self.near[:, items]  # (2, n, K)
+        here = np.arange(len(items))
+        home = self.cells[:, own]  # (2, n, K) cells of the item's own group, then without it
+        left = score(*(home - row), 1)
+        joined = self.cells[:, None] + row[:, :, None, :]  # (2, n, K, K)
+        # Of the cells with its own group the item is taken out first.
+        joined[:, here, :, own] = (home - row + row[:, here, own][:, :, None]).swapaxes(0, 1)
+        base = self._scores()
+        gain = score(*joined, 1) - base  # (n, K, K)
+        gain[here, :, own] += base[:, own].T - left
+        gain[here, own] = base[own] - left
+        groups = np.arange(gain.shape[1])
+        gain[:, groups, groups] = 0.0
+        inside = np.repeat(self.cells[:, None, groups, groups] / 2, len(items), axis=1)
+        inside[:, here, own] -= row[:, here, own]
+        total = gain.sum(2) + score(*(inside + row), 0) - score(*inside, 0)
+        size = np.tile(self.size, (len(items), 1))
+        size[here, own] -= 1
         total += self._step[size]
-        if not self.fixed and size[own] == 0:
-            total[np.flatnonzero(size == 0)[1:]] = -np.inf
+        if not self.fixed:  # one empty group stands open, to those who are not alone already
+            empty = np.flatnonzero(self.size == 0)
+            total[:, empty[1:]] = -np.inf
+            total[self.size[own] == 1, empty[:1]] = -np.inf
         return np.asarray(total)
 
+    def _scores(self) -> FloatArray:
+        """(K, K) of the cells across groups; of two groups that changed they are made anew."""
+        if self._kept is None or self._kept[0] is not self.prior:
+            self._kept = self.prior, self.prior.score(*self.cells, 1)
+        return self._kept[1]
+
+    def groups_of(self, items: IndexArray) -> IntArray:
+        """(n,) where they are."""
+        return self.labels[items]
+
+    def may_leave(self, groups: IndexArray) -> BoolArray:
+        """(n,) whether an item may leave these groups."""
+        free: BoolArray = self.size[groups] > 1 if self.fixed else np.ones(len(groups), bool)
+        return free
+
     def move(self, item: int, target: int) -> None:
+        """Put an item into another group."""
         own = self.labels[item]
         row = self.near[:, item].copy()
         self.cells[:, own] -= row
         self.cells[:, :, own] -= row
         self.cells[:, target] += row
         self.cells[:, :, target] += row
+        if self._kept is not None:
+            changed, scores = [own, target], self._kept[1]
+            scores[changed] = self._kept[0].score(*self.cells[:, changed], 1)
+            scores[:, changed] = scores[changed].T
         column = self.counts[:, :, item]
         self.near[:, :, own] -= column
         self.near[:, :, target] += column
@@ -114,22 +143,8 @@ class Blocks:
             self.reset(self.labels)
 
     def sweep(self, rng: np.random.Generator, temperature: float) -> int:
-        moved = 0
-        for item in rng.permutation(len(self.labels)).tolist():
-            own = int(self.labels[item])
-            if self.fixed and self.size[own] == 1:
-                continue
-            gain = self.gains(item)
-            if temperature > 0:
-                best = int(np.argmax(gain + temperature * rng.gumbel(size=len(gain))))
-            else:
-                best = int(np.argmax(gain))
-                if gain[best] <= gain[own] + 1e-9:
-                    continue
-            if best != own:
-                self.move(item, best)
-                moved += 1
-        return moved
+        """Visit all items in random order; how many moved."""
+        return len(visit(self, rng.permutation(len(self.labels)), rng, temperature))
 
     def settle(self, rng: np.random.Generator) -> None:
         for _ in range(30):

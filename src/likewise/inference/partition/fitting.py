@@ -171,8 +171,7 @@ def draw_around(problem: Problem, state: State) -> Refined:
     labels = state.labels
     if goes_on:
         labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
-    mover = problem.mover(soft, labels)
-    chance = np.array([mover.own_chance(i) for i in range(answers.n_items)])
+    chance = problem.mover(soft, labels).own_chances()
     return Refined(labels, chance, belief, soft.rates, np.concatenate(draws))
 
 

@@ -11,9 +11,9 @@ from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.blocks import STRENGTHS, Blocks, CellPrior, fit_cells
 from likewise.inference.partition.model import Problem, State, size_log_prior
-from likewise.inference.partition.moves import softmax
 from likewise.inference.partition.pairs import effective_counts
 from likewise.inference.partition.search import canonical
+from likewise.inference.partition.visits import own_chances
 
 # Cells are worth having where there are few groups; a visit of an item costs K² beta functions.
 MAX_GROUPS, MAX_ITEMS = 40, 1500
@@ -76,10 +76,9 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
         rates = fit_rates(answers, belief, rates)
     labels = agreed_partition(drawn, problem.fixed, problem.rng)
     blocks.reset(labels)
-    own = [softmax(blocks.gains(i))[blocks.labels[i]] for i in range(n)]
     return Refined(
         labels=labels,
-        probability=np.array(own),
+        probability=own_chances(blocks, n),
         belief=belief,
         rates=rates,
         drawn=drawn,

@@ -16,13 +16,11 @@ import heapq
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigh
 
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
 
 TOLERANCE = 1e-9
-# Up to so many groups the gains of one item are a vector over all groups, beyond it a dictionary
-# over the groups of its neighbours.
-MAX_DENSE_GROUPS = 3000
 # Groups up to so many items are tried to be split by an eigenvector of a dense matrix.
 MAX_SPLIT_SIZE = 600
 
@@ -178,8 +176,8 @@ def split(graph: WeightedGraph, labels: IndexArray, size_prior: FloatArray) -> I
 def _bisect(weights: FloatArray, size_prior: FloatArray) -> BoolArray | None:
     """(n,) one side of the best cut found of a group with weights (n, n); None if none gains."""
     n = len(weights)
-    values, vectors = np.linalg.eigh(weights - weights.sum() / (n * max(n - 1, 1)))
-    side = np.where(vectors[:, np.argmax(values)] >= 0, 1.0, -1.0)
+    _, leading = eigh(weights - weights.sum() / (n * max(n - 1, 1)), subset_by_index=(n - 1, n - 1))
+    side = np.where(leading[:, 0] >= 0, 1.0, -1.0)
     pull = weights @ side
     for _ in range(2 * n):  # Kernighan-Lin moves between the two sides
         here = np.where(side > 0, (side > 0).sum(), (side < 0).sum())
