@@ -31,8 +31,9 @@ class CellPrior:
     beta: tuple[float, float]
     """Pseudo-counts of "different"."""
 
-    def score(self, same: FloatArray, different: FloatArray, side: int) -> FloatArray:
-        """log marginal likelihood of cells with these counts, any shape."""
+    def score(self, counts: FloatArray, side: int) -> FloatArray:
+        """(...) log marginal likelihood of cells with counts (2, ...) of "same", "different"."""
+        same, different = counts
         a, b = self.alpha[side], self.beta[side]
         constant = gammaln(a + b) - gammaln(a) - gammaln(b)
         cells = gammaln(same + a) + gammaln(different + b) - gammaln(same + different + a + b)
@@ -74,8 +75,8 @@ class Blocks:
         k = len(self.size)
         upper = np.triu_indices(k, 1)
         inside = self.cells[:, np.arange(k), np.arange(k)] / 2
-        total = self.prior.score(inside[0], inside[1], 0).sum()
-        total += self.prior.score(self.cells[0][upper], self.cells[1][upper], 1).sum()
+        total = self.prior.score(inside, 0).sum()
+        total += self.prior.score(self.cells[:, *upper], 1).sum()
         return float(total)
 
     def gains_of(self, items: IndexArray) -> FloatArray:
@@ -84,19 +85,19 @@ class Blocks:
         row = self.near[:, items]  # (2, n, K)
         here = np.arange(len(items))
         home = self.cells[:, own]  # (2, n, K) cells of the item's own group, then without it
-        left = score(*(home - row), 1)
+        left = score(home - row, 1)
         joined = self.cells[:, None] + row[:, :, None, :]  # (2, n, K, K)
         # Of the cells with its own group the item is taken out first.
         joined[:, here, :, own] = (home - row + row[:, here, own][:, :, None]).swapaxes(0, 1)
         base = self._scores()
-        gain = score(*joined, 1) - base  # (n, K, K)
+        gain = score(joined, 1) - base  # (n, K, K)
         gain[here, :, own] += base[:, own].T - left
         gain[here, own] = base[own] - left
         groups = np.arange(gain.shape[1])
         gain[:, groups, groups] = 0.0
         inside = np.repeat(self.cells[:, None, groups, groups] / 2, len(items), axis=1)
         inside[:, here, own] -= row[:, here, own]
-        total = gain.sum(2) + score(*(inside + row), 0) - score(*inside, 0)
+        total = gain.sum(2) + score(inside + row, 0) - score(inside, 0)
         size = np.tile(self.size, (len(items), 1))
         size[here, own] -= 1
         total += self._step[size]
@@ -109,7 +110,7 @@ class Blocks:
     def _scores(self) -> FloatArray:
         """(K, K) of the cells across groups; of two groups that changed they are made anew."""
         if self._kept is None or self._kept[0] is not self.prior:
-            self._kept = self.prior, self.prior.score(*self.cells, 1)
+            self._kept = self.prior, self.prior.score(self.cells, 1)
         return self._kept[1]
 
     def groups_of(self, items: IndexArray) -> IntArray:
@@ -131,7 +132,7 @@ class Blocks:
         self.cells[:, :, target] += row
         if self._kept is not None:
             changed, scores = [own, target], self._kept[1]
-            scores[changed] = self._kept[0].score(*self.cells[:, changed], 1)
+            scores[changed] = self._kept[0].score(self.cells[:, changed], 1)
             scores[:, changed] = scores[changed].T
         column = self.counts[:, :, item]
         self.near[:, :, own] -= column
@@ -160,21 +161,21 @@ class Blocks:
         """The best merge of two groups, if it gains."""
         used = np.flatnonzero(self.size)
         score = self.prior.score
-        current = score(self.cells[0], self.cells[1], 1)
+        current = score(self.cells, 1)
         np.fill_diagonal(current, 0)
         inside = np.diagonal(self.cells, axis1=1, axis2=2) / 2
-        within = score(inside[0], inside[1], 0)
+        within = score(inside, 0)
         best, pair = 1e-9, None
         for x, g in enumerate(used):
             others = used[x + 1 :]
             if not len(others):
                 break
             joined = self.cells[:, others] + self.cells[:, g][:, None]  # (2, n, K)
-            rows = score(joined[0], joined[1], 1)
+            rows = score(joined, 1)
             rows[:, g] = 0
             rows[np.arange(len(others)), others] = 0
             centre = inside[:, others] + inside[:, [g]] + self.cells[:, g, others]
-            gain = rows.sum(1) + score(centre[0], centre[1], 0) - within[g] - within[others]
+            gain = rows.sum(1) + score(centre, 0) - within[g] - within[others]
             gain -= current[g].sum() + current[others].sum(1) - current[g, others]
             gain += self.size_prior[self.size[g] + self.size[others]]
             gain -= self.size_prior[self.size[g]] + self.size_prior[self.size[others]]
@@ -202,7 +203,7 @@ def fit_cells(blocks: Blocks, least_inside: float = 0.5) -> CellPrior:
             for strength in STRENGTHS:
                 a, b = mean * strength, (1 - mean) * strength
                 trial = CellPrior((a, a), (b, b))
-                value = float(trial.score(counts[0], counts[1], 0).sum())
+                value = float(trial.score(counts, 0).sum())
                 if value > best[0]:
                     best = (value, a, b)
         alpha.append(best[1])
