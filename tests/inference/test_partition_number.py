@@ -167,6 +167,20 @@ def test_few_answers_leave_the_number_open(
     assert choose_number(answers, None, None, None, rng) == Choice(None)
 
 
+def test_groups_that_would_fall_apart_are_left_as_found() -> None:
+    """Groups of three, three people about each near pair: without some of the pairs nobody knows
+    them, and a handful of large groups foretells the rest better."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(75) // 3
+    left, right = np.triu_indices(75, 1)
+    near = right - left < 8
+    left, right = np.repeat(left[near], 3), np.repeat(right[near], 3)
+    same = (truth[left] == truth[right]) ^ (rng.random(len(left)) < 0.1)
+    found = infer_partition(left, right, same, n_items=75, seed=0)
+    assert adjusted_rand_score(truth, found.labels) > 0.9
+    assert abs(found.n_groups - 25) <= 2
+
+
 @pytest.mark.slow  # a dozen searches; the choice between them is tested above
 def test_confusable_groups_are_told_apart() -> None:
     """Six groups, two and two often taken for each other: under one rate for all pairs across

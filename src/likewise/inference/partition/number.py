@@ -27,7 +27,9 @@ from likewise.io.progress import tracked
 HELD_OUT, N_SPLITS = 0.15, 2  # of the judged pairs, so many times
 MAX_ANSWERS = 50_000  # beyond, groups are hardly in doubt, and a dozen searches take minutes
 FEWEST_UNSEEN = 30  # pairs, to compare by
-PAIRS_AN_ITEM = 10  # below, a graph without those that are held out is another one
+# Judged pairs of a usual item, and those inside its group: with fewer, the graph that is left is
+# another one, and small groups fall apart.
+PAIRS_AN_ITEM, MATES = 10, 4
 CLEARLY = 2.0  # standard errors: one of many numbers is ahead of the rest by chance
 TINY = 1e-9
 STRENGTH = 10.0  # answers that a cell's rate counts as, before it has any of its own
@@ -99,6 +101,8 @@ def choose_number(
     """
     few = answers.n_pairs < max(PAIRS_AN_ITEM * answers.n_items / 2, FEWEST_UNSEEN / HELD_OUT)
     if few or answers.n_items > MAX_ITEMS or len(answers.same) > MAX_ANSWERS:
+        return Choice(None)
+    if 2 * found.problem.same(found.states[0].labels).sum() < MATES * answers.n_items:
         return Choice(None)
     asking = found.problem.asking is not None
     first, *others = (Split(answers, given, items, asking, rng) for _ in range(N_SPLITS))
