@@ -234,6 +234,13 @@ def test_label_studio_json_min(tmp_path):
     assert said(Pairs.read(path, item_ids=IDS)) == FLAT_SAID
 
 
+def test_label_studio_calls_people_by_two_names(tmp_path):
+    path = tmp_path / "min.json"
+    rows = [{"completed_by" if k == "annotator" else k: row[k] for k in row} for row in FLAT]
+    path.write_text(json.dumps(rows))
+    assert said(Pairs.read(path, item_ids=IDS)) == FLAT_SAID
+
+
 def test_label_studio_csv(tmp_path):
     columns = sorted(FLAT[0])
     path = table(tmp_path / "flat.csv", columns, [{k: str(v) for k, v in r.items()} for r in FLAT])

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from likewise.pairs import Pairs
+from likewise.pairs.coercion import as_pairs
 from likewise.pairs.columns import as_indices
 from likewise.pairs.graph import JudgementGraph
 from likewise.pairs.interop import to_indices_tuple
+from likewise.pairs.streamed_description import describe_file
 from likewise.pairs.triangles import PairIndex
 
 ITEMS = 5
@@ -44,11 +48,30 @@ def test_as_a_dictionary_of_answers(judgements: list[tuple[int, int, bool]]) -> 
     np.testing.assert_array_equal(asked, expected)
 
 
+def test_where_nothing_was_left_out_nothing_is_said_of_it() -> None:
+    said = repr(Pairs([0, 1], [1, 2], [1, 0]).describe()).splitlines()
+    assert "judgements          2" in said
+
+
+def test_a_streamed_description_is_for_the_classes_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    pairs = Pairs.from_labels(np.arange(60) % 3).explicit()
+    flipped = pairs.same ^ (rng.random(len(pairs)) < 0.1)
+    Pairs(pairs.left, pairs.right, flipped).write(tmp_path / "x.parquet")
+    monkeypatch.setattr("likewise.pairs.streamed_description.WORTHWHILE", 1)
+    found = describe_file(tmp_path / "x.parquet", None, 5).noise
+    assert (found.n_classes, found.counted) == (5, False)
+
+
 def test_items_that_nobody_judged_stay_among_the_chosen() -> None:
     pairs = Pairs([0, 1], [1, 2], [1, 0], n_items=5)
     some = pairs.subset([1, 2, 4])
     assert (some.n_items, len(some)) == (3, 1)
     assert pairs.subset([4]).n_items == 1
+    assert as_pairs(([[0, 1]], [1]), n_items=5).n_items == 5
+    assert as_pairs([[0, 1]], [1], 5).n_items == 5
 
 
 def test_whole_numbers_may_come_as_fractions() -> None:
