@@ -42,7 +42,8 @@ TRIED = {
     ("CIFAR-10", 0.4): {
         "teacher, T held up, statistics retaken": "table2_plain",
         "generations, cross-fitted, two teachers of 60 epochs: 90 and 120": "table2_teachers",
-        "generations, cross-fitted, two teachers of 60 epochs: 120 and 200": "table2",
+        "generations, cross-fitted, two teachers of 60 epochs: 120 and 200": "table2_two",
+        "generations, cross-fitted, four teachers of 80 epochs: 120 and 200": "table2",
     },
     ("CIFAR-10N worse", None): {
         "teacher, T held up, statistics retaken": "cifar10n_plain",

@@ -3,12 +3,14 @@
     python benchmarks/throughput.py --out results/throughput.json
 
 The paper's batch sizes and the MNS loss, as in `likewise bench --gpu`, whose row of the first
-version's ResNet-32 is in results/gpu.json. A row is written as soon as it is measured.
+version's ResNet-32 is in results/gpu.json. A row is written as soon as it is measured. Whether the
+process is a client of NVIDIA's MPS is told: those rows are not to be set beside others.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -36,6 +38,7 @@ def main(out: Path) -> None:
             "batch": PAPER[case.network].items_per_step,
             "side_by_side": SIDE_BY_SIDE,
             "device": torch.cuda.get_device_name(device),
+            "through_mps": "CUDA_MPS_PIPE_DIRECTORY" in os.environ,
         }
         for name, compile in (("captured", False), ("compiled", True)):
             start = time.perf_counter()
