@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.inference.fit import JointResult
-from likewise.inference.graph_beliefs import GraphBeliefs
+from likewise.inference.graph_beliefs import GraphBeliefs, graph_beliefs
 from likewise.methods import evidence as module
 from likewise.methods.dispatch import fit
 from likewise.methods.evidence import DECIDED, Evidence, find_evidence
@@ -199,6 +199,39 @@ def test_what_the_graph_of_people_does_not_decide_goes_to_em(
     monkeypatch.setattr("likewise.methods.evidence.sorts_of", lambda pairs: "sorts")
     find_evidence(problem, "estimate", "auto")
     assert len(calls.em) == 3
+
+
+def confused(problem: Problem, z: Labels, people: bool) -> Problem:
+    """Answers that tell classes 0 and 1 apart half of the time, and all others nearly always."""
+    rng = np.random.default_rng(2)
+    base = Pairs.from_labels(z, 100, rng)
+    near = (z[base.left] < 2) & (z[base.right] < 2) & ~base.same
+    same = rng.random(len(base)) < np.where(base.same, 0.95, np.where(near, 0.5, 0.02))
+    names = [f"p{k}" for k in rng.integers(2, size=len(base))] if people else None
+    return replace(problem, pairs=Pairs(base.left, base.right, same, names, n_items=len(z)))
+
+
+@pytest.mark.parametrize("people", [False, True])
+def test_classes_that_people_confuse_are_left_to_em(
+    monkeypatch: pytest.MonkeyPatch, people: bool
+) -> None:
+    monkeypatch.setattr("likewise.methods.evidence.FEW_JUDGEMENTS", 100)
+    monkeypatch.setattr("likewise.methods.evidence.DECIDED", 0.0)
+    calls = Calls(monkeypatch)
+    monkeypatch.setattr(module, "graph_beliefs", graph_beliefs)
+    problem, z = tiny_problem(noise=0.0)
+    mixed = confused(problem, z, people)
+    find_evidence(mixed, "estimate", "annotator" if people else "judgement")  # as was asked for
+    monkeypatch.setattr("likewise.methods.evidence.MOST_JUDGEMENTS", 1000)
+    find_evidence(mixed, "estimate", "auto")  # too many for EM
+    assert not calls.em
+    monkeypatch.undo()
+    calls = Calls(monkeypatch)
+    monkeypatch.setattr("likewise.methods.evidence.FEW_JUDGEMENTS", 100)
+    monkeypatch.setattr("likewise.methods.evidence.DECIDED", 0.0)
+    monkeypatch.setattr(module, "graph_beliefs", graph_beliefs)
+    find_evidence(mixed, "estimate", "auto")
+    assert len(calls.em) == 1
 
 
 def test_rich_features_are_read_beside_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from likewise.inference.cell_rates import cells_differ
 from likewise.inference.crowd_beliefs import crowd_beliefs
 from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.graph_beliefs import graph_beliefs, thinned
@@ -34,6 +35,7 @@ DECIDED = 0.95  # share of the items that the graph must decide, to do without E
 PLAIN = ("auto", "judgement", "both")
 PEOPLE = ("auto", "annotator")  # those that tell people apart
 FEW_JUDGEMENTS = 200_000  # of several people, for EM; a million take minutes and a gigabyte
+MOST_JUDGEMENTS = 1_000_000  # for EM, where people confuse classes
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,9 @@ def _first_that_decides(
         found = graph_beliefs(problem.pairs.explicit(), problem.n_classes, problem.seed)
         if found is not None and found.decided >= DECIDED:
             a, b = found.channel.a, found.channel.b
+            if noise == "auto" and _are_confused(problem, found.evidence, np.array([[a, b]])):
+                problem = _in_one_place(whole_problem, problem)
+                return _by_em(problem, transition, noise, why, checkpoints, known)
             told = (
                 f"{why}; the graph decides {found.decided:.0%} of the items at "
                 f"P(same | same) {a:.3f} and P(same | different) {b:.3f}"
@@ -115,7 +120,7 @@ def _first_that_decides(
                 transition=lifted.transition,
                 log_g=lifted.log_g,
             )
-    elif noise in PEOPLE and people and (crowd := _by_crowd(problem)) is not None:
+    elif noise in PEOPLE and people and (crowd := _by_crowd(problem, noise)) is not None:
         return replace(crowd, why=f"{why}; {crowd.why}")
     problem = _in_one_place(whole_problem, problem)
     return _by_em(problem, transition, noise, why, checkpoints, known)
@@ -135,7 +140,7 @@ def _in_one_place(given: Problem, thin: Problem) -> Problem:
     return _thinned(replace(given, pairs=whole(given.pairs)))
 
 
-def _by_crowd(problem: Problem) -> Evidence | None:
+def _by_crowd(problem: Problem, noise: str) -> Evidence | None:
     """What the graph alone says where several people judged; None where it does not decide.
 
     Of fewer judgements, which EM is soon done with, it finds out a little more.
@@ -148,12 +153,27 @@ def _by_crowd(problem: Problem) -> Evidence | None:
     found = crowd_beliefs(problem.pairs.explicit(), problem.n_classes, problem.seed)
     if found is None or found.decided < DECIDED:
         return None
-    a, b = found.channel.rates().mean(0).tolist()
+    rates = found.channel.rates()
+    if noise == "auto" and _are_confused(problem, found.evidence, rates.double().numpy()):
+        return None
+    a, b = rates.mean(0).tolist()
     told = (
         f"the graph decides {found.decided:.0%} of the items, {found.channel.n_annotators} people "
         f"told apart, at P(same | same) {a:.3f} and P(same | different) {b:.3f} on average"
     )
     return Evidence(torch.from_numpy(found.evidence), told, channel=found.channel)
+
+
+def _are_confused(
+    problem: Problem, belief: NDArray[np.float32], p_same: NDArray[np.float64]
+) -> bool:
+    """Whether people take some classes for each other: EM has channels for that, the graph none.
+
+    Of images, and of more judgements than that, EM would take too long.
+    """
+    if problem.items.ndim > 2 or total_of(problem.pairs) > MOST_JUDGEMENTS:
+        return False
+    return cells_differ(problem.pairs.explicit(), belief.argmax(axis=1), p_same)
 
 
 def _by_em(

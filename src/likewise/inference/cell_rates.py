@@ -1,0 +1,46 @@
+"""Whether everybody's two rates explain the answers, whichever classes two items are of."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from likewise.pairs import Pairs
+from likewise.pairs.edges import chunks
+from likewise.pairs.shards import exchange_of, own_items, total_of, within
+
+LEAST = 1.0  # of a cell's variance, to be looked at
+
+
+def cells_differ(pairs: Pairs, labels: NDArray[np.integer], p_same: NDArray[np.float64]) -> bool:
+    """Whether some two classes are taken for each other more, or less, often than others.
+
+    By how far "same" among the judgements of every two classes is from what rates ``p_same`` (R, 2)
+    of everybody, or (1, 2) of all, foretell inside and across classes (N,), beyond what the rates
+    are off by everywhere: a score test, whose gain must exceed what the Bayesian information
+    criterion (Schwarz 1978) asks for a rate of each cell. Processes that have the judgements
+    between them must ask together.
+    """
+    exchange = exchange_of(pairs)
+    own = own_items(pairs.n_items, exchange)
+    n_classes = int(labels.max()) + 1
+    sums = np.zeros((2, n_classes * n_classes))  # "same" beyond what was foretold, its variance
+    for part in chunks(len(pairs)):
+        first = within(pairs.left[part], own)  # each judgement once
+        left, right = labels[pairs.left[part][first]], labels[pairs.right[part][first]]
+        people = 0 if len(p_same) == 1 or pairs.annotator is None else pairs.annotator[part][first]
+        chance = p_same[people, (left != right).astype(np.int64)]
+        cell = np.minimum(left, right) * n_classes + np.maximum(left, right)
+        weight = 1.0 if pairs.weight is None else pairs.weight[part][first]
+        for row, value in enumerate((pairs.same[part][first] - chance, chance * (1 - chance))):
+            sums[row] += np.bincount(cell, weight * value, minlength=sums.shape[1])
+    excess, variance = exchange.gather_rows(sums[None]).sum(axis=0)
+    gain, n_cells = 0.0, 0
+    inside = np.eye(n_classes, dtype=bool).ravel()
+    for side in (inside, ~inside):
+        asked = side & (variance >= LEAST)
+        if asked.any():
+            usual = excess[asked].sum() / variance[asked].sum()
+            gain += 0.5 * float(np.square(excess - usual * variance)[asked] @ (1 / variance[asked]))
+            n_cells += int(np.count_nonzero(asked)) - 1
+    return bool(gain > 0.5 * n_cells * np.log(max(total_of(pairs), 2)))
