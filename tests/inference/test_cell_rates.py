@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.inference.cell_rates import cells_differ
+from likewise.inference.cell_rates import cell_gain, cells_differ
 from likewise.pairs import Pairs
 from likewise.pairs.shards import PairShard
 from rank_threads import on_ranks
@@ -61,10 +61,10 @@ def test_answers_without_weight_do_not_count() -> None:
     assert not cells_differ(pairs, z, RATES)
 
 
-@pytest.mark.parametrize("confusion", [None, 0.45])
-def test_processes_decide_together(confusion: float | None) -> None:
-    pairs, z = crowd(3, confusion)
-    found = on_ranks(
-        3, lambda exchange: cells_differ(PairShard.of(pairs, exchange, lambda: pairs), z, RATES)
-    )
-    assert found == [confusion is not None] * 3
+def test_processes_find_what_one_finds() -> None:
+    pairs, z = crowd(3, 0.45)
+    gain, n_rates = cell_gain(pairs, z, RATES)
+    for found in on_ranks(
+        3, lambda exchange: cell_gain(PairShard.of(pairs, exchange, lambda: pairs), z, RATES)
+    ):
+        assert found == (pytest.approx(gain), n_rates)

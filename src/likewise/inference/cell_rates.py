@@ -13,13 +13,20 @@ LEAST = 1.0  # of a cell's variance, to be looked at
 
 
 def cells_differ(pairs: Pairs, labels: NDArray[np.integer], p_same: NDArray[np.float64]) -> bool:
-    """Whether some two classes are taken for each other more, or less, often than others.
+    """Whether some two classes are taken for each other more, or less, often than others: whether
+    what `cell_gain` tells exceeds what the Bayesian information criterion (Schwarz 1978) asks for."""
+    gain, n_rates = cell_gain(pairs, labels, p_same)
+    return gain > 0.5 * n_rates * np.log(max(total_of(pairs), 2))
 
-    By how far "same" among the judgements of every two classes is from what rates ``p_same`` (R, 2)
-    of everybody, or (1, 2) of all, foretell inside and across classes (N,), beyond what the rates
-    are off by everywhere: a score test, whose gain must exceed what the Bayesian information
-    criterion (Schwarz 1978) asks for a rate of each cell. Processes that have the judgements
-    between them must ask together.
+
+def cell_gain(
+    pairs: Pairs, labels: NDArray[np.integer], p_same: NDArray[np.float64]
+) -> tuple[float, int]:
+    """What a rate of "same" for every two classes would explain, in nats, and how many those are.
+
+    By how far "same" is from what rates ``p_same`` (R, 2) of everybody, or (1, 2) of all, foretell
+    inside and across classes (N,), beyond what they are off by everywhere (a score test).
+    Processes that have the judgements between them must ask together.
     """
     exchange = exchange_of(pairs)
     own = own_items(pairs.n_items, exchange)
@@ -35,12 +42,12 @@ def cells_differ(pairs: Pairs, labels: NDArray[np.integer], p_same: NDArray[np.f
         for row, value in enumerate((pairs.same[part][first] - chance, chance * (1 - chance))):
             sums[row] += np.bincount(cell, weight * value, minlength=sums.shape[1])
     excess, variance = exchange.gather_rows(sums[None]).sum(axis=0)
-    gain, n_cells = 0.0, 0
+    gain, n_rates = 0.0, 0
     inside = np.eye(n_classes, dtype=bool).ravel()
     for side in (inside, ~inside):
         asked = side & (variance >= LEAST)
         if asked.any():
             usual = excess[asked].sum() / variance[asked].sum()
             gain += 0.5 * float(np.square(excess - usual * variance)[asked] @ (1 / variance[asked]))
-            n_cells += int(np.count_nonzero(asked)) - 1
-    return bool(gain > 0.5 * n_cells * np.log(max(total_of(pairs), 2)))
+            n_rates += int(np.count_nonzero(asked)) - 1
+    return gain, n_rates
