@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,10 +15,10 @@ LEAST = 1.0  # of a cell's variance, to be looked at
 
 
 def cells_differ(pairs: Pairs, labels: NDArray[np.integer], p_same: NDArray[np.float64]) -> bool:
-    """Whether some two classes are taken for each other more, or less, often than others: whether
-    what `cell_gain` tells exceeds what the Bayesian information criterion (Schwarz 1978) asks for."""
+    """Whether some two classes are taken for each other more, or less, often than others: by the
+    Bayesian information criterion (Schwarz 1978) of what `cell_gain` tells."""
     gain, n_rates = cell_gain(pairs, labels, p_same)
-    return gain > 0.5 * n_rates * np.log(max(total_of(pairs), 2))
+    return gain > 0.5 * n_rates * math.log(max(total_of(pairs), 2))
 
 
 def cell_gain(
