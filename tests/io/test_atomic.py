@@ -77,6 +77,21 @@ def test_a_folder_appears_with_all_that_is_in_it(
     assert [Path(place).name for place in synced] == ["x.txt", "runs"]
 
 
+def test_all_files_of_a_folder_have_its_rights(tmp_path: Path) -> None:
+    """Safetensors keeps what it writes to its owner, beside a model.json that all may read."""
+    for mask, rights in ((0o022, 0o644), (0o077, 0o600)):
+        before = os.umask(mask)
+        try:
+            with new_folder(tmp_path / f"{mask}") as temporary:
+                (temporary / "x").write_text("one")
+                (temporary / "x").chmod(0o600)
+                (temporary / "y").write_text("two")
+        finally:
+            os.umask(before)
+        found = {file.stat().st_mode & 0o777 for file in (tmp_path / f"{mask}").iterdir()}
+        assert found == {rights}
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [

@@ -35,6 +35,14 @@ def test_names_that_are_too_long(name: str, tmp_path: Path) -> None:
     check_output(tmp_path / ("x" * 200))
 
 
+def test_names_that_are_no_text(tmp_path: Path) -> None:
+    """The model card names the run, and could not be written when all was trained."""
+    for name in (b"q\xff", b"q\xff/run"):
+        with pytest.raises(InputError, match=r"the name 'q\\udcff' is not text in UTF-8"):
+            check_output(tmp_path / os.fsdecode(name))
+    check_output(tmp_path / "früh\t1")
+
+
 def test_links_files_and_what_is_full(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(InputError, match="a link to something that is not there"):

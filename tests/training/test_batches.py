@@ -14,7 +14,8 @@ from torch.nn import functional as F
 from likewise.errors import InputError
 from likewise.items import check_items, network_shape
 from likewise.nn.model import InputLayer, Model, logits_of, outputs
-from likewise.training.batches import EpochPlan
+from likewise.training.batches import Batches, EpochPlan
+from likewise.training.objectives.forward_corrected import ForwardCorrected
 from likewise.training.recipe import Recipe
 from likewise.training.sources import cropped
 
@@ -252,3 +253,18 @@ def test_without_moves_items_are_taken_as_they_are():
     assert torch.equal(flipped[0], images[3].flip(1))
     assert torch.equal(flipped[1], images[0])
     assert torch.equal(cropped(images, index, torch.zeros(3, 2).long(), None), images[index])
+
+
+def test_nothing_to_train_on_is_a_sentence():
+    """Few judgements, and all of them about items that were held out."""
+    objective = ForwardCorrected(torch.zeros(5, 3), torch.eye(3), CPU)
+    with pytest.raises(InputError, match="tell nothing of the items to be trained on"):
+        Batches(
+            np.zeros((5, 2), np.float32),
+            objective,
+            Recipe(),
+            seed=0,
+            device=CPU,
+            process_group=None,
+            shards=1,
+        )

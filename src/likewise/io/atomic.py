@@ -11,6 +11,7 @@ import platform
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -38,8 +39,11 @@ def new_folder(path: Path) -> Iterator[Path]:
     try:
         temporary.mkdir()
         yield temporary
+        # Some libraries keep what they write to its owner: who may read the folder reads it all.
+        rights = stat.S_IMODE(temporary.stat().st_mode) & 0o666
         for file in temporary.rglob("*"):
             if file.is_file():
+                file.chmod(rights)
                 _sync(file)
         if path.exists():
             path.rmdir()  # empty, as checked

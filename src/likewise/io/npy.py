@@ -44,7 +44,7 @@ def read_npy(path: Path) -> Array:
         with open_regular(path) as file:
             if file.read(len(MAGIC)) != MAGIC:
                 raise InputError(f"{path.name} is not an array that NumPy saved.")
-        _check_holes(path)
+        check_holes(path)
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
         return array
 
@@ -88,7 +88,7 @@ def _check_sizes(path: Path, archive: zipfile.ZipFile, members: dict[str, zipfil
             raise ValueError("the header promises more than the file holds")
 
 
-def _check_holes(path: Path) -> None:
+def check_holes(path: Path) -> None:
     """A sparse file takes no disk and hours to read."""
     size = path.stat().st_size
     check_memory(

@@ -24,6 +24,8 @@ _LIBRARIES = ("torch", "numpy", "scipy", "scikit-learn")
 
 def input_record(path: str | Path) -> dict[str, str | int]:
     """What an input was: its path and a SHA-256, of a folder that of its names and sizes."""
+    from likewise.io.npy import check_holes
+
     file = Path(path)
     if not file.exists():
         raise InputError(f"there is no file or folder {file}.")
@@ -35,6 +37,7 @@ def input_record(path: str | Path) -> dict[str, str | int]:
         digest = hashlib.sha256("\n".join(listing).encode(errors="surrogateescape")).hexdigest()
         return {"path": str(file), "files": len(inside), "listing_sha256": digest}
     with open_regular(file) as opened:
+        check_holes(file)
         size = os.fstat(opened.fileno()).st_size
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     return {"path": str(file), "bytes": size, "sha256": digest}

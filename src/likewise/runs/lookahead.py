@@ -86,6 +86,11 @@ def _check_length(out: Path) -> None:
     except (OSError, ValueError, AttributeError):
         most = 255
     for part in out.parts:
+        if any(0xD800 <= ord(letter) < 0xE000 for letter in part):  # bytes that are no text
+            raise InputError(
+                f"the name {part!r} is not text in UTF-8, which a run must be able to write down; "
+                "choose another one."
+            )
         room = most - (LONGEST_ENDING if part == out.name else 0)
         if len(os.fsencode(part)) > room:
             raise InputError(

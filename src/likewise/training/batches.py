@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.errors import TrainingError
+from likewise.errors import InputError, TrainingError
 from likewise.items import Items
 from likewise.training.augmentation import DRAWS, strong_views
 from likewise.training.distributed import ProcessGroup
@@ -154,6 +154,11 @@ class Batches:
         self.size = 1
         if not objective.rows_are_batches:
             smallest = min(map(len, self._row_shards))
+            if not smallest:
+                raise InputError(
+                    "the judgements tell nothing of the items to be trained on; give more "
+                    "judgements, or change held_out."
+                )
             self.size = min(recipe.items_per_step // self.shards, smallest) * self.shards
         self.steps_per_epoch = steps_of(self._row_shards, self.size)
         self.total_steps = self.steps_per_epoch * recipe.epochs
