@@ -230,6 +230,16 @@ def test_an_items_prediction_never_saw_its_own_judgements():
     assert float((log_g.argmax(1) == label).float().mean()) < 0.7
 
 
+def test_a_fold_that_leaves_nobody_says_nothing() -> None:
+    """One item is named, so that its own fold knows of none."""
+    X = torch.randn(12, 3, generator=torch.Generator().manual_seed(0))
+    even = torch.full((12, 2), 0.5)
+    targets = Targets(even, even, even, torch.eye(12)[0])
+    head = NetworkHead(X, lambda seed: nn.Linear(3, 2))
+    log_g = head.crossfit(targets, torch.eye(2), torch.arange(12) % 4, torch.Generator())
+    torch.testing.assert_close(log_g.exp(), even)
+
+
 def crowd(seed: int = 0) -> tuple[np.ndarray, np.ndarray, Pairs]:
     """120 items of 3 kinds, 60 features; pictures of kind 2 that lean to kind 0 fool everybody."""
     rng = np.random.default_rng(seed)

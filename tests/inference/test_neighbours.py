@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -38,3 +41,14 @@ def test_eigenmaps_part_two_rings_that_distance_does_not() -> None:
     inner, outer = axes[:200], axes[200:]
     parted = [max(a.max() < b.min(), b.max() < a.min()) for a, b in zip(inner.T, outer.T)]
     assert any(parted)
+
+
+def test_principal_components_of_a_memory_map(tmp_path: Path) -> None:
+    """A file that is only read: the same numbers, and nothing that warns of it."""
+    items = np.random.default_rng(0).normal(size=(50, 4, 3)).astype(np.float32)
+    np.save(tmp_path / "items.npy", items)
+    mapped = np.load(tmp_path / "items.npy", mmap_mode="r")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = principal_components(mapped)
+    np.testing.assert_allclose(found, principal_components(items), rtol=1e-5)

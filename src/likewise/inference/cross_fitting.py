@@ -7,6 +7,7 @@ keeps EM honest: a network that had memorised its items would confirm whatever w
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -128,6 +129,10 @@ class NetworkHead:
         usable = targets.weight > 0
         held = [torch.where(folds == k)[0] for k in range(int(folds.max()) + 1)]
         rows = [torch.where((folds != k) & usable)[0] for k in range(len(held))]
+        if (
+            min(len(part) for part in rows) == 0
+        ):  # without its own fold, nothing is known of an item
+            return torch.full_like(targets.perceived, -math.log(targets.perceived.shape[1]))
         fit = _Fit(self, rows, generator)
         watch = [_Best(targets, transition, items) for items in held]
         for _ in tracked(range(self.epochs), of=self.epochs):

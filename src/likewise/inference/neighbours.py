@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from likewise.pairs.edges import chunks
 from likewise.pairs.spectrum import leading_vectors
 
 FloatMatrix = NDArray[np.float32]
@@ -79,19 +80,19 @@ def principal_components(
 
     Axes come from a sample of at most `SAMPLE` items; what never varies has no axis.
     """
-    flat = torch.from_numpy(np.ascontiguousarray(items)).flatten(1)
+    flat = items.reshape(len(items), -1)  # may be a memory map: parts of it are copied, never all
     rng = np.random.default_rng(seed)
     chosen = np.arange(len(flat))
     if len(flat) > SAMPLE:
         chosen = np.sort(rng.choice(len(flat), SAMPLE, replace=False))
-    sample = flat[torch.from_numpy(chosen)].to(torch.float32)
+    sample = torch.from_numpy(flat[chosen].astype(np.float32))
     mean = sample.mean(0)
     centred = (sample - mean).double()
     values, axes = torch.linalg.eigh(centred.T @ centred)
     keep = min(n_components, int((values > 1e-9 * values[-1].clamp_min(1e-30)).sum()))
     axes = axes[:, -max(keep, 1) :].flip(1).float()
-    parts = [(part.to(torch.float32) - mean) @ axes for part in torch.split(flat, 8192)]
-    return np.asarray(torch.cat(parts).numpy())
+    parts = (torch.from_numpy(flat[part].astype(np.float32)) for part in chunks(len(flat), 8192))
+    return np.asarray(torch.cat([(part - mean) @ axes for part in parts]).numpy())
 
 
 def nearest_neighbours(points: FloatMatrix, k: int = NEIGHBOURS) -> Neighbours:
