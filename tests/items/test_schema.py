@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -127,6 +128,18 @@ def test_a_header_of_numbers_that_the_model_knows_is_no_item(tmp_path):
     pd.DataFrame(np.ones((3, 3)), columns=names).to_csv(tmp_path / "items.csv", index=False)
     assert len(read_items(tmp_path / "items.csv")) == 4  # nothing tells it from an item
     assert len(read_items(tmp_path / "items.csv", known=["2", "1.5", "7"])) == 3
+
+
+def test_a_file_without_a_header_is_told_what_its_columns_are_taken_for(tmp_path):
+    """A header of other numbers is taken for an item too: nobody could tell, so it is said."""
+    file = tmp_path / "items.csv"
+    file.write_text("400.5,401.0,402.1\n1,2,3\n")
+    with pytest.warns(UserWarning, match=r"items\.csv has no header.*an item.* a, b, c, in"):
+        assert len(read_items(file, known=["a", "b", "c"])) == 2
+    file.write_text("a,b,c\n1,2,3\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read_items(file, known=["a", "b", "c"])) == 1
 
 
 class TestPlainSchema:

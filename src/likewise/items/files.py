@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from likewise.io.limits import text_array
 from likewise.io.npy import Array, npz_names, read_npy, read_npz
 from likewise.io.regular import open_regular
 from likewise.io.sniffing import file_kind
+from likewise.io.tables import listing
 from likewise.items.tables import ItemTable, check_ids
 
 _ARRAY_NAMES = ("items", "X", "x", "images", "features", "data")
@@ -66,6 +68,12 @@ def read_items(
             raise InputError(f"{file.name} holds {array.items.dtype}; items must be numbers.")
         return array
     table = open_item_table(file, id_column, known)
+    if known and not table.has_header:
+        warnings.warn(
+            f"{file.name} has no header: its first line is taken for an item, and its columns for "
+            f"{listing(known)}, in that order.",
+            stacklevel=2,
+        )
     numbers, ids = table.numbers()
     named = None if ids is None else text_array(ids, f"the ids of {file.name}")
     return ItemFile(numbers, named, tuple(table.columns) if table.has_header else None)
