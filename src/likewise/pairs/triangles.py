@@ -109,7 +109,7 @@ class PairIndex:
         found = [np.empty(0, np.int64)]
         for part in chunks(len(self._keys) - 1):
             here, after = self._keys[part] >> 1, self._keys[part.start + 1 : part.stop + 1] >> 1
-            found.append(here[here == after])
+            found.append(np.unique(here[here == after]))  # some pairs a million times
         return np.unique(np.concatenate(found))
 
     def code(self, a: IndexArray, b: IndexArray) -> NDArray[np.int64]:
