@@ -17,12 +17,12 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from likewise.inference.graph_beliefs import (
-    STARTS,
     SWEEPS,
     FloatMatrix,
     GraphBeliefs,
-    cluster,
+    are_few,
     leading_directions,
+    likeliest,
     softmax_rows,
     weight_unit,
 )
@@ -42,17 +42,11 @@ def crowd_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs[Annot
     ``pairs`` are listed, by several people. Of a `PairShard`, every process computes the fields of
     its own items: the numbers are those of one process.
     """
-    if pairs.n_items < 3 * n_classes or n_classes < 2:
+    if are_few(pairs, n_classes):
         return None
     answers = CrowdAnswers.of(pairs)
     embedding = _embedding(answers, n_classes)
-    if embedding is None:
-        return None
-    found = [
-        _settle(answers, cluster(embedding, n_classes, seed + start), n_classes)
-        for start in range(STARTS)
-    ]
-    return max(found, key=lambda beliefs: beliefs.log_likelihood)
+    return likeliest(embedding, n_classes, seed, lambda z: _settle(answers, z, n_classes))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ contradictions, or with slips in every tenth answer, is as good as a consistent 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -79,16 +80,28 @@ def graph_beliefs(pairs: Pairs, n_classes: int, seed: int) -> GraphBeliefs[RateC
     computes the fields of its own items, and beliefs are exchanged a sweep: the numbers are those
     of one process.
     """
-    if pairs.n_items < 3 * n_classes or n_classes < 2:
+    if are_few(pairs, n_classes):
         return None
     answers = _Answers.of(pairs)
     embedding = _embedding(answers, n_classes)
+    return likeliest(embedding, n_classes, seed, lambda z: _settle(answers, z, n_classes))
+
+
+def are_few(pairs: Pairs, n_classes: int) -> bool:
+    """Whether items are too few for their classes."""
+    return pairs.n_items < 3 * n_classes or n_classes < 2
+
+
+def likeliest(
+    embedding: FloatMatrix | None,
+    n_classes: int,
+    seed: int,
+    settle: Callable[[NDArray[np.integer]], GraphBeliefs[OneChannel]],
+) -> GraphBeliefs[OneChannel] | None:
+    """The best that several clusterings of embedded items settle to; None without an embedding."""
     if embedding is None:
         return None
-    found = [
-        _settle(answers, cluster(embedding, n_classes, seed + start), n_classes)
-        for start in range(STARTS)
-    ]
+    found = [settle(cluster(embedding, n_classes, seed + start)) for start in range(STARTS)]
     return max(found, key=lambda beliefs: beliefs.log_likelihood)
 
 
