@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -188,6 +190,22 @@ def test_a_fit_that_has_faded_is_not_taken_for_a_likely_one() -> None:
     assert _most_telling([decided, faded], graph) is decided
     assert _most_telling([decided, faded, likelier], graph) is likelier
     assert _most_telling([faded], graph) is faded
+
+
+def test_items_as_such_do_not_outvote_what_all_judgements_say() -> None:
+    """Density of the features is part of a fit's evidence; unseen answers are part of all."""
+    rng = np.random.default_rng(0)
+    _, y, _ = crowd(apart=0.0, misled=0.0)
+    graph = Graph.from_pairs(people(y, rng, 400))
+    sure = 0.9 * torch.eye(N_CLASSES)[torch.from_numpy(y)] + 0.1 / N_CLASSES
+    scores = torch.from_numpy(rng.normal(size=400))
+    by_people = trial_of(sure, -900.0, scores)
+    dense = trial_of(sure, -950.0, scores)
+    dense = replace(dense, state=replace(dense.state, evidence=500.0))
+    assert _most_telling([dense, by_people], graph) is by_people
+    noise = torch.from_numpy(rng.normal(size=400))
+    told = replace(dense, scores=scores + noise - noise.mean() + 0.15)  # 60 nats, unsurely
+    assert _most_telling([by_people, told], graph) is told
 
 
 def trial_of(belief: torch.Tensor, evidence: float, scores: torch.Tensor) -> Trial:

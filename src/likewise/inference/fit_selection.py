@@ -6,7 +6,7 @@ explains its own best. Errors are a jackknife over items. What is simpler is kep
 unless a flexible one foretells better by more than the error, no features unless they foretell
 clearly better, than none and than those of other items would (a permutation test). That people
 mistake an item is believed only where features tell a good part of what people see. Among starts
-that foretell alike, the joint evidence of items and judgements decides.
+that foretell alike, the evidence of all judgements decides.
 """
 
 from __future__ import annotations
@@ -246,12 +246,14 @@ def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial
 
 
 def _most_telling(trials: list[Trial], unseen: Graph) -> Trial:
-    """Of the trials within a standard error of the best, the one of highest evidence (the
-    one-standard-error rule, Breiman et al. 1984); one that has faded says nothing of anything."""
+    """Of the trials that foretell not clearly worse than the best, the one under which all
+    judgements are likeliest; one that has faded says nothing of anything."""
     decided = [trial for trial in trials if not _has_faded(trial)] or trials
     best = max(decided, key=_foretold)
-    close = [trial for trial in decided if _ahead(best, trial, unseen) <= 1]
-    return max(close, key=lambda trial: trial.state.evidence)
+    close = [trial for trial in decided if _ahead(best, trial, unseen) <= CLEARLY]
+    # By the chain rule log P(seen) + log P(unseen | seen). The features' own density, which is
+    # part of a state's evidence, would outvote people.
+    return max(close, key=lambda trial: trial.state.posterior.evidence + _foretold(trial))
 
 
 def _has_faded(trial: Trial) -> bool:
