@@ -43,6 +43,8 @@ TABLES = (
     "larger100",
     "larger_cifar10n",
     "larger_pairflip",
+    "like_for_like",
+    "like_for_like100",
     "paper1",
     "paper2",
     "paper3",
