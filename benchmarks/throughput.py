@@ -14,6 +14,8 @@ import os
 import time
 from pathlib import Path
 
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")  # a queue for every run's stream
+
 import numpy as np
 import torch
 
