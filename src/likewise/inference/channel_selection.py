@@ -9,7 +9,8 @@ from torch import Tensor
 
 from likewise.inference.belief_propagation import answer_log_likelihood, edge_statistics, infer
 from likewise.inference.graph import Graph
-from likewise.inference.ranking import held_out
+from likewise.inference.posterior import Posterior
+from likewise.inference.ranking import held_out, jackknife_error
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 
@@ -23,7 +24,8 @@ class Comparison:
     """Held-out log likelihood a judgement of each candidate (simplest first), and the one taken.
 
     ``chosen`` is the simplest candidate that is no worse than the best by more than one standard
-    error of their difference.
+    error of their difference (the one-standard-error rule, Breiman et al. 1984), a jackknife over
+    items: judgements that share an item are not independent.
     """
 
     chosen: str
@@ -71,14 +73,18 @@ def compare_channels(
     options: dict[str, Channel],
     generator: torch.Generator,
     rounds: int = 4,
+    start: Posterior | None = None,
 ) -> Comparison:
-    """Fit each channel to most of the judgements, f (N, C) held fixed, and score the rest."""
+    """Fit each channel to most of the judgements, f (N, C) held fixed, and score the rest.
+
+    ``start``: beliefs to begin from; where f is flat, classes could not be told apart without.
+    """
     held = held_out(graph, generator)
     train, test = graph.select(~held), graph.select(held)
     fitted: dict[str, Channel] = {}
     scores: dict[str, Tensor] = {}
     for name, channel in options.items():
-        posterior = infer(log_f, train, channel, iterations=10)
+        posterior = infer(log_f, train, channel, iterations=10, start=start)
         for _ in range(rounds):
             channel = channel.update(edge_statistics(posterior, train, channel))
             posterior = infer(log_f, train, channel, iterations=5, start=posterior)
@@ -90,7 +96,6 @@ def compare_channels(
     best = max(means, key=lambda name: means[name])
     for name, score in scores.items():
         loss = scores[best] - score
-        error = float(loss.std()) / max(len(loss), 1) ** 0.5
-        if name == best or float(loss.mean()) <= error:
+        if name == best or float(loss.mean()) <= jackknife_error(loss, test):
             return Comparison(name, fitted[name], means)
     raise AssertionError("the best candidate is among the candidates")

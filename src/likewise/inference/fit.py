@@ -22,7 +22,7 @@ from likewise.inference.cross_fitting import Head, log_perceived
 from likewise.inference.em import Options, State
 from likewise.inference.fit_selection import fit_selected, fit_sorted, fit_with
 from likewise.inference.graph import contract
-from likewise.inference.posterior import entropy
+from likewise.inference.posterior import entropy, guess
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
 from likewise.inference.sort_graph import sorts_of
 from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
@@ -197,14 +197,15 @@ def _fit_best_channel(
         problem.graph, _as_rates(state.channel), problem.n_classes, problem.n_annotators
     )
     log_f = log_perceived(state.log_g, state.transition)
-    best = compare_channels(log_f, problem.graph, options, problem.generator)
+    start = guess(state.targets.perceived)
+    best = compare_channels(log_f, problem.graph, options, problem.generator, start=start)
     if _kind(best.channel) != _kind(state.channel):
-        start = state.targets.perceived, best.channel
+        again = state.targets.perceived, best.channel
         with stage("EM with the noise model that answers prefer"):
             if problem.features is None:
-                state, head = fit_from_starts(problem, [start])
+                state, head = fit_from_starts(problem, [again])
             else:
-                state = fit_with(problem, head, start)
+                state = fit_with(problem, head, again)
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen
