@@ -24,8 +24,8 @@ class Comparison:
     """Held-out log likelihood a judgement of each candidate (simplest first), and the one taken.
 
     ``chosen`` is the simplest candidate that is no worse than the best by more than one standard
-    error of their difference (the one-standard-error rule, Breiman et al. 1984), a jackknife over
-    items: judgements that share an item are not independent.
+    error of their difference, a jackknife over items: judgements that share an item are not
+    independent.
     """
 
     chosen: str

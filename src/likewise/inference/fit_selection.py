@@ -246,11 +246,11 @@ def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial
 
 
 def _most_telling(trials: list[Trial], unseen: Graph) -> Trial:
-    """Of the trials that foretell not clearly worse than the best, the one under which all
-    judgements are likeliest; one that has faded says nothing of anything."""
+    """Of the trials within a standard error of the best (the one-standard-error rule, Breiman et
+    al. 1984), the one under which all judgements are likeliest; one that has faded says nothing."""
     decided = [trial for trial in trials if not _has_faded(trial)] or trials
     best = max(decided, key=_foretold)
-    close = [trial for trial in decided if _ahead(best, trial, unseen) <= CLEARLY]
+    close = [trial for trial in decided if _ahead(best, trial, unseen) <= 1]
     # By the chain rule log P(seen) + log P(unseen | seen). The features' own density, which is
     # part of a state's evidence, would outvote people.
     return max(close, key=lambda trial: trial.state.posterior.evidence + _foretold(trial))
