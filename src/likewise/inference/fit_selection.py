@@ -53,7 +53,7 @@ MANY_CLASSES, FEW_ITERATIONS = 15, 10
 LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
 CLEARLY = 2.0  # standard errors
 A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
-GOOD_PART = 1 / 3
+GOOD_PART = 1 / 5
 FADED = 0.9  # of the entropy of knowing nothing
 
 
