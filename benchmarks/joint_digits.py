@@ -187,6 +187,7 @@ def cells() -> dict[str, list[Cell]]:
         "asymmetric": [
             Cell("pair flip 0.4 all pairs", class_flips(lopsided), None, auto | told_t),
             Cell("pair flip 0.4 k=50", class_flips(lopsided), 50, auto),
+            Cell("no noise, all pairs", flips(0.0), None, auto),  # the most there is
         ],
         "instance": [Cell("instance 0.41 all pairs", instance_flips, None, auto)],
         "collapse": [Cell("collapse 0.6 all pairs", flips(0.6), None, auto | pairwise, 20)],
