@@ -76,3 +76,19 @@ def test_boundaries_between_clusters_are_preferred_unless_people_say_otherwise()
     assert near.prefers(between, cut, mixed)
     assert not near.prefers(cut, between, mixed)
     assert not near.prefers(between, cut, cut)
+
+
+def test_classes_are_shown_where_few_items_lie_between_them_and_people_mostly_see_them() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    points = (6 * np.eye(2, 5)[y] + rng.normal(size=(200, 5))).astype(np.float32)
+    near = nearest_neighbours(points)
+    mistaken = np.where(rng.random(200) < 0.2, 1 - y, y)
+    other = np.where(rng.random(200) < 0.4, 1 - y, y)
+    through = (points[:, 4] > 0).astype(int)  # cuts both clusters
+    shown, seen, hardly, cut = (
+        torch.eye(2)[torch.from_numpy(labels)] for labels in (y, mistaken, other, through)
+    )
+    assert near.show(shown, seen)
+    assert not near.show(shown, hardly)  # these are not the classes that people mean
+    assert not near.show(cut, cut)

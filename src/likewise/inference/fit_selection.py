@@ -5,8 +5,8 @@ compare these: the density of the features outvotes people, and a head that foll
 explains its own best. Errors are a jackknife over items. What is simpler is kept: a stiff head
 unless a flexible one foretells better by more than the error, no features unless they foretell
 clearly better, than none and than those of other items would (a permutation test). That people
-mistake an item is believed only where features tell a good part of what people see. Among starts
-that foretell alike, the evidence of all judgements decides.
+mistake an item is believed only where features tell a good part of what people see, and few items
+lie between the classes. Among starts that foretell alike, the evidence of all judgements decides.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from likewise.inference.em import Options, State, first_targets, fold_of_items
 from likewise.inference.ensemble import TINY
 from likewise.inference.graph import Graph
 from likewise.inference.known import in_known_order
-from likewise.inference.neighbours import nearest_neighbours
+from likewise.inference.neighbours import Neighbours, nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
 from likewise.inference.posterior import entropy, guess
 from likewise.inference.problem import JointProblem, nearly_identity
@@ -131,7 +131,7 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
         tells = _tells(seen, best.head, without.state)
         if lead <= CLEARLY and not tells:
             return without
-    if tells:
+    if tells and _neighbours(seen).show(best.state.targets.classes, best.state.targets.perceived):
         return best
     perceived = in_known_order(best.state.targets.perceived, seen.graph.known)
     return _tried(seen, unseen, PriorHead(best.head), (perceived, best.state.channel))
@@ -144,8 +144,7 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tu
     trials = [_tried(seen, unseen, stiff, start) for start in starts]
     best = _most_telling(trials, unseen)
     start = starts[trials.index(best)]
-    assert seen.features is not None
-    near = nearest_neighbours(seen.features.points.cpu().numpy())
+    near = _neighbours(seen)
     for head in flexible:
         other = _tried(seen, unseen, head, start)
         # What foretells people better may have learned their mistakes.
@@ -157,6 +156,11 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tu
             best = other
     order = torch.randperm(seen.graph.n_items, generator=seen.generator).to(seen.graph.device)
     return best, _tried(seen, unseen, ShuffledHead(best.head, order), start)
+
+
+def _neighbours(problem: JointProblem) -> Neighbours:
+    assert problem.features is not None
+    return nearest_neighbours(problem.features.points.cpu().numpy())
 
 
 def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:

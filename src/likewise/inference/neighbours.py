@@ -26,6 +26,7 @@ BLOCK_FLOATS = 30_000_000  # squared distances held at once
 SAMPLE = 20_000  # items from which principal axes are learned
 FEWER = 0.75  # neighbours told apart, as a share of the other's
 AGREES = 0.7  # with what people said, as a share of the other's
+RARELY = 0.25  # are neighbours told apart, as a share of any two items
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,18 @@ class Neighbours:
         """The share of neighbours that are of another class, by the classes (N,) of all items."""
         return float((labels[:, None] != labels[self.index]).mean())
 
+    def show(self, scores: Tensor, perceived: Tensor) -> bool:
+        """Whether the classes of highest ``scores`` (N, C) lie apart in the features, and are
+        mostly what was ``perceived`` (N, C).
+
+        Where neighbours are often told apart, boundaries run through the midst of items: the
+        features, or the head that reads them, know too little to say that people err.
+        """
+        labels = scores.argmax(1)
+        share = torch.bincount(labels).double() / len(labels)
+        rarely = self.told_apart(labels.cpu().numpy()) < RARELY * float(1 - share.square().sum())
+        return rarely and _agreement(perceived, scores) > AGREES
+
     def prefers(self, one: Tensor, other: Tensor, perceived: Tensor) -> bool:
         """Whether the classes of highest scores ``one`` (N, C) should be believed before ``other``.
 
@@ -53,10 +66,7 @@ class Neighbours:
         separation, Chapelle & Zien, AISTATS 2005), those of shared mistakes need not.
         """
         apart, others = (self.told_apart(scores.argmax(1).cpu().numpy()) for scores in (one, other))
-        agreed, most = (
-            float(perceived.gather(1, scores.argmax(dim=1, keepdim=True)).mean())
-            for scores in (one, other)
-        )
+        agreed, most = (_agreement(perceived, scores) for scores in (one, other))
         return apart < FEWER * others and agreed > AGREES * most
 
     def affinity(self) -> sparse.csr_array:
@@ -71,6 +81,11 @@ class Neighbours:
         weights = np.exp(-np.minimum(squared, 50)).ravel()
         half = sparse.coo_array((weights, (rows, self.index.ravel())), shape=(n, n)).tocsr()
         return (half.maximum(half.T)).astype(np.float32)
+
+
+def _agreement(perceived: Tensor, scores: Tensor) -> float:
+    """How likely items are perceived (N, C) as of the class of highest score (N, C)."""
+    return float(perceived.gather(1, scores.argmax(dim=1, keepdim=True)).mean())
 
 
 def principal_components(
