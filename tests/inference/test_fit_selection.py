@@ -13,8 +13,6 @@ from likewise.inference import fit_joint
 from likewise.inference.cross_fitting import Targets
 from likewise.inference.em import Options, State, first_targets
 from likewise.inference.fit_selection import (
-    FlatHead,
-    PriorHead,
     Trial,
     _most_telling,
     fit_selected,
@@ -24,7 +22,7 @@ from likewise.inference.gaussian import Features, GaussianHead
 from likewise.inference.graph import Graph
 from likewise.inference.posterior import Posterior
 from likewise.inference.problem import make_problem
-from likewise.inference.silent_heads import ShuffledHead
+from likewise.inference.silent_heads import FlatHead, PriorHead, ShuffledHead, with_best_classifier
 from likewise.inference.start_selection import (
     distinct,
     from_clusters,
@@ -206,6 +204,23 @@ def test_items_as_such_do_not_outvote_what_all_judgements_say() -> None:
     noise = torch.from_numpy(rng.normal(size=400))
     told = replace(dense, scores=scores + noise - noise.mean() + 0.15)  # 60 nats, unsurely
     assert _most_telling([by_people, told], graph) is told
+
+
+def test_a_silent_head_ends_in_the_classifier_that_tells_unseen_items_best() -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 3
+    spread = np.array([12.0, 1.0, 1.0, 12.0])  # classes differ where items hardly do
+    points = rng.normal(size=(300, 4)) * spread
+    points[:, 1:3] += 4 * np.eye(3, 2)[y]
+    features = Features.of(torch.from_numpy(points.astype(np.float32)))
+    stiff, flexible = GaussianHead(features, 1.0), GaussianHead(features, 0.2)
+    targets = first_targets(torch.eye(3)[torch.from_numpy(y)])
+    folds = torch.arange(300) % 4
+    rest = targets, torch.eye(3, dtype=torch.float64), folds, torch.Generator().manual_seed(0)
+    silent = with_best_classifier(FlatHead(stiff), [stiff, flexible], *rest)
+    assert isinstance(silent, FlatHead)
+    assert silent.classifier is flexible
+    assert with_best_classifier(stiff, [stiff, flexible], *rest) is stiff
 
 
 def trial_of(belief: torch.Tensor, evidence: float, scores: torch.Tensor) -> Trial:

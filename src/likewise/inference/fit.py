@@ -19,11 +19,12 @@ from likewise.inference.channel_selection import (
     with_confusions,
 )
 from likewise.inference.cross_fitting import Head, log_perceived
-from likewise.inference.em import Options, State
+from likewise.inference.em import Options, State, fold_of_items
 from likewise.inference.fit_selection import fit_selected, fit_sorted, fit_with
 from likewise.inference.graph import contract
 from likewise.inference.posterior import entropy, guess
 from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
+from likewise.inference.silent_heads import with_best_classifier
 from likewise.inference.sort_graph import sorts_of
 from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
 from likewise.io.progress import stage
@@ -115,7 +116,13 @@ def fit_joint(
     state = fit.state
     module = None  # a network is trained by its own recipe, on what was found here
     if problem.features is not None and problem.rich:
-        module = fit.head.finish(state.targets, state.temperature, problem.generator)
+        folds = fold_of_items(len(state.log_g), problem.options.folds, problem.generator)
+        head = with_best_classifier(
+            *(fit.head, problem.heads(), state.targets, state.transition),
+            folds.to(state.log_g.device),
+            problem.generator,
+        )
+        module = head.finish(state.targets, state.temperature, problem.generator)
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
         module,
