@@ -114,15 +114,7 @@ def fit_joint(
     )
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state
-    module = None  # a network is trained by its own recipe, on what was found here
-    if problem.features is not None and problem.rich:
-        folds = fold_of_items(len(state.log_g), problem.options.folds, problem.generator)
-        head = with_best_classifier(
-            *(fit.head, problem.heads(), state.targets, state.transition),
-            folds.to(state.log_g.device),
-            problem.generator,
-        )
-        module = head.finish(state.targets, state.temperature, problem.generator)
+    module = _finished(problem, fit)
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
         module,
@@ -138,6 +130,17 @@ def fit_joint(
         problem.features is not None
         and bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean()),
     )
+
+
+def _finished(problem: JointProblem, fit: _Fit) -> nn.Module | None:
+    """The classifier; None where a network is trained by its own recipe, on what was found here."""
+    if problem.features is None or not problem.rich:
+        return None
+    state, generator = fit.state, problem.generator
+    folds = fold_of_items(problem.graph.n_items, problem.options.folds, generator)
+    given = state.targets, state.transition, folds.to(state.log_g.device), generator
+    head = with_best_classifier(fit.head, problem.heads(), *given)
+    return head.finish(state.targets, state.temperature, generator)
 
 
 def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
