@@ -15,6 +15,7 @@ from likewise.inference.channel_selection import candidates, compare_channels
 from likewise.inference.cross_fitting import NetworkHead, Targets, log_perceived
 from likewise.inference.ensemble import Bank, StackedMLPs, make_bank
 from likewise.inference.graph import Graph, contract
+from likewise.inference.posterior import guess
 from likewise.inference.problem import spanning
 from likewise.inference.starts import component_start, spectral_start
 from likewise.metrics import matched_accuracy
@@ -288,6 +289,25 @@ def test_held_out_judgements_choose_the_channel_and_prefer_the_simple_one():
     found = compare_channels(log_f, graph, options, torch.Generator().manual_seed(0))
     assert found.chosen == "judgement"
     assert found.log_likelihood["class"] < found.log_likelihood["judgement"]
+
+
+def test_channels_are_compared_from_given_beliefs_where_items_say_nothing():
+    """Two of three classes are taken for each other in half of the cases; f is flat."""
+    rng = np.random.default_rng(0)
+    z = np.arange(120) % 3
+    left, right = np.triu_indices(120, 1)
+    kinds = np.sort(np.stack([z[left], z[right]]), axis=0)
+    alike = (kinds[0] == 0) & (kinds[1] == 1)
+    chance = np.where(kinds[0] == kinds[1], 0.9, np.where(alike, 0.5, 0.1))
+    graph = Graph.from_pairs(Pairs(left, right, rng.random(len(left)) < chance, n_items=120))
+    options = candidates(graph, RateChannel(0.8, 0.2), 3, 0)
+    flat = torch.full((120, 3), 1 / 3).log()
+    start = guess(0.9 * torch.eye(3)[torch.from_numpy(z)] + 0.1 / 3)
+    chosen = [
+        compare_channels(flat, graph, options, torch.Generator().manual_seed(0), start=begun).chosen
+        for begun in (None, start)
+    ]
+    assert chosen == ["judgement", "confusion"]
 
 
 def test_reliability_gives_nothing_for_always_saying_different():
