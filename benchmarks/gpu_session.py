@@ -5,10 +5,10 @@
 Each TABLE is a name or TOML file of `likewise.experiments` with cuts (noise, methods, trials,
 epochs, concurrency, and the first trial to run) behind a colon, as in
 ``table2:noise=0.2/0.4,trials=3,epochs=40,concurrency=8``. ``name=NAME,joint.FIELD=VALUE`` tries
-another recipe of the joint objective under a name of its own, ``contrast.FIELD=VALUE`` another
-self-supervised start. Tables joined by ``+`` share the GPU. A table waits until its data is there,
-so that a session can begin before all of it has arrived. Finished cells are skipped, so that a
-session can be resumed.
+another recipe of the joint objective under a name of its own, ``training.FIELD=VALUE`` one of the
+other methods, ``contrast.FIELD=VALUE`` another self-supervised start. Tables joined by ``+`` share
+the GPU. A table waits until its data is there, so that a session can begin before all of it has
+arrived. Finished cells are skipped, so that a session can be resumed.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def cut(name: str, cuts: dict[str, str]) -> TableSettings:
     settings = replace(
         settings,
         table=cuts.get("name", settings.table),
+        training=settings.training.with_(**fields(cuts, "training")),
         joint=settings.joint.with_(**fields(cuts, "joint")),
         contrast=settings.contrast | fields(cuts, "contrast"),
     )

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from likewise.errors import InputError
 from likewise.nn.l2c import L2CVGG8, L2CLeNet
+from likewise.nn.narrow_convolutions import Convolution
 
 Shape = tuple[int, ...]
 
@@ -91,9 +92,9 @@ class _ResidualBlock(nn.Module):
 
     def __init__(self, fan_in: int, fan_out: int, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(fan_in, fan_out, 3, stride, padding=1, bias=False)
+        self.conv1 = Convolution(fan_in, fan_out, 3, stride, padding=1, bias=False)
         self.norm1 = BatchNorm(fan_out)
-        self.conv2 = nn.Conv2d(fan_out, fan_out, 3, padding=1, bias=False)
+        self.conv2 = Convolution(fan_out, fan_out, 3, padding=1, bias=False)
         self.norm2 = BatchNorm(fan_out)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or fan_in != fan_out:
