@@ -42,7 +42,7 @@ def ways(network: str) -> Iterator[tuple[str, bool, tuple[int, int]]]:
     yield "compiled", True, WIDTHS
 
 
-def main(out: Path, networks: list[str]) -> None:
+def main(out: Path, networks: list[str], wanted: list[str] | None) -> None:
     device = torch.device("cuda")
     rows: list[Record] = []
     for case in (case for case in CASES if case.network in networks):
@@ -56,6 +56,8 @@ def main(out: Path, networks: list[str]) -> None:
             "through_mps": "CUDA_MPS_PIPE_DIRECTORY" in os.environ,
         }
         for name, compile, widths in ways(case.network):
+            if wanted is not None and name not in wanted:
+                continue
             narrow_convolutions.WIDTHS = widths
             start = time.perf_counter()
             rate = bench.concurrent_rate(
@@ -71,5 +73,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/throughput.json"))
     parser.add_argument("--networks", nargs="+", default=[case.network for case in CASES])
+    parser.add_argument("--ways", nargs="+", help="only these: captured, compiled, …")
     options = parser.parse_args()
-    main(options.out, options.networks)
+    main(options.out, options.networks, options.ways)
