@@ -11,8 +11,10 @@ from likewise.methods.problem import Problem
 from likewise.nn.bf16_weights import Bf16Weights
 from likewise.nn.compiled import CompiledModel
 from likewise.nn.networks import ResNet
+from likewise.noise import symmetric
 from likewise.pairs import Pairs
 from likewise.training.checkpoints import Checkpoints
+from likewise.training.objectives.pairwise import CompletePairwise, PairwiseLoss
 from likewise.training.recipe import Recipe
 from likewise.training.run import TrainingRun
 from tiny import flat, pictures
@@ -89,3 +91,26 @@ def test_runs_share_what_was_compiled() -> None:
     counters.clear()
     new_run(True).train()
     assert counters["stats"]["unique_graphs"] == 0
+
+
+@pytest.mark.parametrize("kind", ["mcl", "mns", "kcl"])
+def test_the_compiled_loss_over_all_pairs(kind: str) -> None:
+    """Also of a second run, which shares what was compiled for the first."""
+    torch._dynamo.utils.counters.clear()
+    generator = torch.Generator().manual_seed(0)
+    transition = torch.as_tensor(symmetric(4, 0.3), dtype=torch.float32) if kind == "mns" else None
+    pairs = Pairs.from_labels(np.arange(40) % 3)
+    for _ in range(2):
+        costs, slopes = [], []
+        logits = torch.randn(16, 4, generator=generator)
+        rows = torch.randperm(40, generator=generator)[:16]
+        for compile in (False, True):
+            loss = PairwiseLoss(kind, transition, compile=compile)
+            objective = CompletePairwise(loss, pairs, pairs, torch.device("cpu"))
+            leaf = logits.clone().requires_grad_()
+            cost = objective.loss(leaf, rows)
+            costs.append(cost.detach())
+            slopes += torch.autograd.grad(cost, leaf)
+        torch.testing.assert_close(*costs)
+        torch.testing.assert_close(*slopes, rtol=1e-3, atol=1e-5)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1

@@ -116,7 +116,7 @@ def make_run(
     transition = torch.as_tensor(symmetric(case.n_classes, 0.4), dtype=torch.float32).to(device)
     held = min(1000, case.n_items // 4)
     objective = CompletePairwise(
-        PairwiseLoss("mns", transition),
+        PairwiseLoss("mns", transition, compile=compile),
         Pairs.from_labels(labels[held:]),
         Pairs.from_labels(labels[:held]),
         device,

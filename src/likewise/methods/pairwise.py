@@ -80,6 +80,7 @@ def pairwise_program(
         balance=balance or recipe.balance,
         self_pairs=recipe.self_pairs,
         stop_by=recipe.stop_by,
+        compile=recipe.compile,
     )
     objective: Objective
     if problem.pairs.is_complete:

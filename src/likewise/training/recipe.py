@@ -85,8 +85,9 @@ class Recipe:
     # What a batch with a loss or gradient that is not finite does: "stop" the training, or "skip"
     # it and be counted.
     nonfinite: str = "stop"
-    # Whether networks and augmentation are compiled (torch.compile) before the first step: it
-    # takes up to a minute and changes no more than rounding, so it pays for long training on a GPU.
+    # Whether networks, augmentation and the loss over all pairs are compiled (torch.compile) before
+    # the first step: it takes up to a minute and changes no more than rounding, so it pays for long
+    # training on a GPU.
     compile: bool = False
 
     def __post_init__(self) -> None:

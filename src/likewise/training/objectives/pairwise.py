@@ -15,6 +15,7 @@ from torch import Tensor
 
 from likewise import functional
 from likewise.nn import cpu_kernels
+from likewise.nn.compiled import compiled
 from likewise.pairs import Pairs
 from likewise.pairs.columns import for_torch
 
@@ -72,7 +73,8 @@ class PairwiseLoss:
     with b + (a - b) f_i . f_j. ``balance`` is the weight of H(mean g), which keeps all classes
     alive. ``stop_by`` is what chooses the epoch: the "cost" or the "error" of held-out judgements.
     With ``self_pairs``, all pairs of a batch include those of an item with itself, as in the
-    authors' code: answers that nobody gave, free of the noise that T stands for.
+    authors' code: answers that nobody gave, free of the noise that T stands for. ``compile``: the
+    loss of a step over all pairs is compiled, dozens of small operations into a few.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class PairwiseLoss:
         balance: float = 0.0,
         self_pairs: bool = False,
         stop_by: str = "cost",
+        compile: bool = False,
     ) -> None:
         self.kind = kind
         self.stop_by = stop_by
@@ -90,6 +93,7 @@ class PairwiseLoss:
         self.rates = rates
         self.balance = balance
         self.self_pairs = self_pairs
+        self.compile = compile
 
     def all_pairs(self, logits: Tensor, same: Tensor) -> Tensor:
         with torch.autocast(logits.device.type, enabled=False):
@@ -154,6 +158,7 @@ class CompletePairwise(Objective):
 
     def __init__(self, loss: PairwiseLoss, train: Pairs, held: Pairs, device: torch.device) -> None:
         self.pairwise = loss
+        self._step_cost = compiled(_partition_cost) if loss.compile else _partition_cost
         self.ids = torch.from_numpy(train.components()).to(device)
         self.held_ids = torch.from_numpy(held.components()).to(device)
         self.n_rows = train.n_items
@@ -162,8 +167,7 @@ class CompletePairwise(Objective):
         return rows
 
     def loss(self, logits: Tensor, rows: Tensor) -> Tensor:
-        ids = self.ids[rows]
-        return self.pairwise.all_pairs(logits, ids[:, None] == ids)
+        return self._step_cost(self.pairwise, logits, self.ids[rows])
 
     def score(self, logits: Tensor) -> Tensor:
         if self.pairwise.stop_by == "error":
@@ -172,8 +176,7 @@ class CompletePairwise(Objective):
         for start in range(0, len(logits), HELD_BLOCK):
             part = logits[start : start + HELD_BLOCK]
             ids = self.held_ids[start : start + HELD_BLOCK]
-            same = ids[:, None] == ids
-            costs.append(self.pairwise.all_pairs(part, same) * (len(part) / len(logits)))
+            costs.append(_partition_cost(self.pairwise, part, ids) * (len(part) / len(logits)))
         return torch.stack(costs).sum()
 
     def agreement(self, items: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -181,6 +184,11 @@ class CompletePairwise(Objective):
         groups.index_add_(0, self.ids[items], features)
         total, alone = features.sum(dim=0), features.T @ features  # nobody is compared with itself
         return groups.T @ groups - alone, torch.outer(total, total) - alone
+
+
+def _partition_cost(loss: PairwiseLoss, logits: Tensor, ids: Tensor) -> Tensor:
+    """() of all pairs of some items, judged the same where their ids (n,) are."""
+    return loss.all_pairs(logits, ids[:, None] == ids)
 
 
 class ListedPairwise(Objective):
