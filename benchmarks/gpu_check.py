@@ -17,12 +17,15 @@ import numpy as np
 import torch
 
 from likewise.methods.joint import joint_program
+from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
+from likewise.methods.result import FitResult
 from likewise.nn.model import logits_of
 from likewise.pairs import Pairs
 from likewise.training.recipe import default_recipe
-from likewise.training.scheduler import interleave, run_program
+from likewise.training.scheduler import Program, interleave, run_program
 
+MANY = 40  # more than PyTorch has streams
 TESTS = ("tests/training/test_resume.py", "tests/training/test_training.py")
 
 
@@ -59,12 +62,30 @@ def check(network: str) -> None:
     assert np.ptp(scores) < 0.05
 
 
+def check_many(device: torch.device) -> None:
+    """More runs side by side than PyTorch has streams, each as it is alone."""
+    x, y = pictures()
+    recipe = default_recipe("lenet", joint=False).with_(epochs=3)
+
+    def program() -> Program[FitResult]:
+        return pairwise_program(
+            Problem(x, Pairs.from_labels(y), 4, "lenet", recipe, device=device), "mcl"
+        )
+
+    alone = run_program(program()).score
+    beside = [one.score for one in interleave([program() for _ in range(MANY)], MANY)]
+    apart = max(abs(score - alone) for score in beside)
+    print(f"{MANY} runs of LeNet: {alone:.4f} alone, at most {apart:.4f} away", flush=True)
+    assert apart < 0.02
+
+
 def main() -> None:
     if importlib.util.find_spec("pytest") is not None:
         done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-k", "cuda or gpu", *TESTS])
         print("pytest ended with", done.returncode, flush=True)
     for network in ("lenet", "vgg8", "resnet32", "resnet18"):
         check(network)
+    check_many(torch.device("cuda"))
 
 
 if __name__ == "__main__":

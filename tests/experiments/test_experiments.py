@@ -370,16 +370,27 @@ def test_filling_markers() -> None:
     assert "| error of T̂ | 0.6 |" in errors
 
 
-def test_rows_of_another_table_may_stand_below() -> None:
-    rows = [trial(0, 0.8, "joint", noise=0.4), trial(0, 0.9, "joint", noise=0.2)]
-    larger = trial(0, 0.95, "joint", noise=0.2) | {"table": "larger"}
-    below = "<!-- results:table1+larger -->\n<!-- /results -->\n"
-    filled = fill(below, summarise([*rows, larger]))
-    assert "| joint | 90.00 | 80.00 |\n| joint, ResNet-18 | 95.00 | – |\n" in filled
-    with pytest.raises(InputError, match="larger has a noise"):
-        fill(below, summarise([rows[0], larger]))
-    with pytest.raises(InputError, match="names no collected table"):
-        fill(below, summarise(rows))
+def test_blocks_of_a_table_tell_which_code_made_them() -> None:
+    made = [
+        trial(0, 0.8, "mcl", commit="aaaaaaaaaaaa"),
+        trial(1, 0.9, "mcl", commit="bbbbbbbbbbbb+"),
+        trial(0, 0.95, "joint", commit="cccccccccccc"),
+    ]
+
+    def filled(block: str) -> str:
+        page = f"<!-- results:table1{block} -->\n<!-- /results -->\n"
+        return fill(page, summarise(made))
+
+    pairwise, joint, both = filled(".pairwise"), filled(".joint"), filled("")
+    assert "**Table 1: MNIST, 2 trials, commits aaaaaaa, bbbbbbb**" in pairwise
+    assert "MCL" in pairwise
+    assert "joint" not in pairwise.partition("\n")[2]
+    assert "**Table 1: MNIST, 1 trial, commit ccccccc**" in joint
+    assert "MCL" not in joint
+    assert "MCL" in both
+    assert "| joint |" in both
+    with pytest.raises(InputError, match=r"\.joint and \.pairwise"):
+        filled(".others")
 
 
 def test_the_tables_in_a_minute() -> None:

@@ -32,6 +32,7 @@ class Summary:
     gram_error: float | None  # the same of TT'
     paper: paper.Reported | None  # what the paper reports, if it does
     paper_transition_error: float | None  # the same of T
+    commits: tuple[str, ...] = ()  # of the code that made the trials
 
     @property
     def difference(self) -> float | None:
@@ -80,6 +81,7 @@ def _summary(key: Key, trials: Sequence[Record]) -> Summary:
         gram_error=_mean_of(trials, "gram_error"),
         paper=paper.reported(table, method, noise),
         paper_transition_error=paper.reported_transition_error(table, method, noise),
+        commits=tuple(sorted({str(t["commit"]) for t in trials if t.get("commit")})),
     )
 
 

@@ -22,6 +22,7 @@ ERROR_LEGEND = (
     "trials; the paper's in brackets, where it gives one."
 )
 Grid = list[list[str]]
+COMMIT_DIGITS = 7
 _LATEX = {"T̂": r"$\hat{T}$", "±": r"$\pm$", "▲": r"$\uparrow$", "●": r"$\cdot$"}
 _LATEX |= {"▼": r"$\downarrow$", "†": r"$\dagger$", "T Tᵀ": r"$TT^\top$"}
 
@@ -72,6 +73,13 @@ def title(table: str, summaries: Sequence[Summary]) -> str:
     number = f"Table {table[5:6]}: " if table.startswith("table") else ""
     name = load_settings(table).title if table in TABLES else table
     return f"{number}{name}, {count} {noun}"
+
+
+def made_by(summaries: Sequence[Summary]) -> str:
+    """``commit a5313c4``, or all that made a row; "" where none is known."""
+    commits = sorted({commit[:COMMIT_DIGITS] for s in summaries for commit in s.commits})
+    noun = "commit" if len(commits) == 1 else "commits"
+    return f"{noun} {', '.join(commits)}" if commits else ""
 
 
 def _grid(summaries: Sequence[Summary], corner: str, text: Callable[[Summary], str]) -> Grid:
@@ -153,6 +161,7 @@ def _csv(summaries: Sequence[Summary]) -> str:
         row["paper_mean"] = s.paper.mean if s.paper else None
         row["paper_deviation"] = s.paper.deviation if s.paper else None
         del row["paper"]
+        row["commits"] = " ".join(s.commits)
         rows.append(row)
     return to_csv(rows, list(rows[0])) if rows else ""
 

@@ -10,7 +10,7 @@ import torch
 from likewise.errors import TrainingError
 from likewise.nn.stochastic import StepRandomness
 from likewise.training.batches import StepCounter
-from likewise.training.devices import fastest_convolutions, new_stream
+from likewise.training.devices import fastest_convolutions, new_stream, own_cublas_workspaces
 from likewise.training.state import State
 
 WARMUP_STEPS = 3  # eager steps before a capture, so that libraries have set themselves up
@@ -92,6 +92,6 @@ class CapturedStep:
         graph = torch.cuda.CUDAGraph()
         steps.counter.reset()
         steps.forget_gradients()
-        with torch.cuda.graph(graph, stream=side):
+        with own_cublas_workspaces(), torch.cuda.graph(graph, stream=side):
             steps.eager_step()
         return graph

@@ -50,3 +50,18 @@ def fastest_convolutions() -> Iterator[None]:
 
 def new_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def own_cublas_workspaces() -> Iterator[None]:
+    """What is captured here gets cuBLAS workspaces of its own, in the memory of its graph.
+
+    PyTorch keeps one for every stream and has 32 streams to give, again and again: two graphs that
+    were captured on the same one would write to the same workspace when they are replayed side by
+    side, and so would a graph and whatever runs on that stream.
+    """
+    torch._C._cuda_clearCublasWorkspaces()
+    try:
+        yield
+    finally:
+        torch._C._cuda_clearCublasWorkspaces()
