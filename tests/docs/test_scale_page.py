@@ -41,11 +41,23 @@ def test_the_pods_of_the_job_find_each_other() -> None:
 def test_throughput_is_that_of_the_results() -> None:
     text = (DOCS.parent / "results" / "throughput.json").read_text(encoding="utf-8")
     for row in json.loads(text):
-        captured, compiled = row["captured"], row["compiled"]
+        captured, compiled = row.get("captured") or row["captured_cudnn"], row["compiled"]
         cells = f"{captured:,.0f} | {compiled:,.0f} | {compiled / captured:.2f} |"
         assert f"{row['batch']:,} | {cells}" in PAGE
         assert f"{row['side_by_side']} runs beside each other" in PAGE
         assert not row["through_mps"]  # else the page must say so: that is slower
+
+
+def test_convolutions_are_those_of_the_results() -> None:
+    text = (DOCS.parent / "results" / "narrow_convolutions.json").read_text(encoding="utf-8")
+    for row in json.loads(text)["rows"]:
+        if row["batch"] == 128:
+            cells = [
+                f"{row[f'cudnn_{part}']:.1f}, {row[f'ours_{part}']:.1f}"
+                for part in ("forward", "input", "weight")
+            ]
+            assert f"{row['side']} x {row['side']}" in PAGE
+            assert " | ".join(cells) + " |" in PAGE
 
 
 def test_ranks_are_those_of_the_results() -> None:
