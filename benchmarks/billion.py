@@ -41,7 +41,7 @@ def prepared(stage: str, path: Path) -> Callable[[], Any]:
     import pyarrow.parquet as pq
     import torch
 
-    from likewise.inference.streamed import mean_field_pass
+    from likewise.inference.propagation.streamed import mean_field_pass
     from likewise.noise.channels import RateChannel
     from likewise.pairs.stream import JudgementStream
     from likewise.pairs.streamed_description import describe_stream

@@ -23,9 +23,9 @@ from sklearn.cluster import KMeans
 
 from likewise import SimilarityClassifier
 from likewise.inference.em import Options
-from likewise.inference.fit_selection import fit_with
 from likewise.inference.problem import make_problem
-from likewise.inference.start_selection import from_graph, select_starts
+from likewise.inference.selection.start_selection import from_graph, select_starts
+from likewise.inference.selection.trials import fit_with
 from likewise.io.atomic import write_json
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel

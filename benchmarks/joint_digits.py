@@ -33,7 +33,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from likewise import Pairs, SimilarityClassifier
-from likewise.inference.n_classes import count_classes
+from likewise.inference.selection.n_classes import count_classes
 from likewise.io.atomic import write_json
 from likewise.metrics import best_matching, confusion, matched_accuracy, transition_error
 from likewise.noise import corrupt_labels, pair_flip, symmetric

@@ -101,8 +101,8 @@ def _prepare_inference(pairs: Any) -> Any:
     """One iteration of mean field with ten classes, from a random prior."""
     import torch
 
-    from likewise.inference.belief_propagation import infer
-    from likewise.inference.graph import Graph
+    from likewise.inference.propagation.belief_propagation import infer
+    from likewise.inference.propagation.graph import Graph
     from likewise.noise.channels import RateChannel
 
     source = torch.Generator().manual_seed(0)

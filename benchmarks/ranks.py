@@ -89,8 +89,8 @@ def fit(folder: Path, run: Path) -> SimilarityClassifier:
 def as_rank(folder: Path, out: Path) -> None:
     """Infer, then fit, as the rank that torchrun made this process; ``out`` takes what came."""
     from likewise import Pairs
-    from likewise.inference.crowd_beliefs import crowd_beliefs
-    from likewise.inference.graph_beliefs import graph_beliefs
+    from likewise.inference.propagation.crowd_beliefs import crowd_beliefs
+    from likewise.inference.propagation.graph_beliefs import graph_beliefs
     from likewise.io.memory import release_freed
     from likewise.pairs.shards import read_shard
     from likewise.training.distributed import process_group_of_torchrun

@@ -28,7 +28,12 @@ ROOT = Path(__file__).parent.parent
 MUTANTS = ROOT / "mutants" / "src" / "likewise"
 CORE = "numeric core"
 GROUPS = {
-    CORE: ("functional.py", "metrics.py", "noise/matrices.py", "inference/belief_propagation.py"),
+    CORE: (
+        "functional.py",
+        "metrics.py",
+        "noise/matrices.py",
+        "inference/propagation/belief_propagation.py",
+    ),
     "pairs/": ("pairs/*",),
     "items/": ("items/*",),
     "io/": ("io/*",),

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from likewise.inference.as_found import as_found
 from likewise.inference.em import Options
-from likewise.inference.fit_selection import fit_selected
-from likewise.inference.graph import Graph
-from likewise.inference.neighbours import nearest_neighbours
+from likewise.inference.lifting.neighbours import nearest_neighbours
 from likewise.inference.problem import make_problem
-from likewise.inference.ranking import held_out
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.as_found import as_found
+from likewise.inference.selection.fit_selection import fit_selected
+from likewise.inference.selection.ranking import held_out
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import RateChannel

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference import fields
-from likewise.inference.belief_propagation import (
-    answer_log_likelihood,
+from likewise.inference.propagation import fields
+from likewise.inference.propagation.belief_propagation import (
     choose_method,
     edge_statistics,
     equal_probability,
     guess,
     infer,
 )
-from likewise.inference.graph import Graph, contract
+from likewise.inference.propagation.graph import Graph, contract
+from likewise.inference.selection.ranking import answer_log_likelihood
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.pairs import Pairs
@@ -154,7 +154,7 @@ def test_chunks_change_nothing(monkeypatch):
     graph = graph_of(left, right, rng.random(len(left)) < 0.3, n_items=20)
     prior, channel = log_prior(20, 3), RateChannel(0.8, 0.3)
     whole = {method: infer(prior, graph, channel, method=method) for method in ("bp", "mean_field")}
-    monkeypatch.setattr("likewise.inference.graph.CHUNK", 7)
+    monkeypatch.setattr("likewise.inference.propagation.graph.CHUNK", 7)
     for method, expected in whole.items():
         found = infer(prior, graph, channel, method=method)
         torch.testing.assert_close(found.belief, expected.belief)
@@ -181,7 +181,7 @@ def test_held_out_likelihood_is_the_mixture_of_the_table():
 def test_size_decides_the_method(monkeypatch):
     graph = graph_of(*TREE)
     assert choose_method(graph, 3) == "bp"
-    monkeypatch.setattr("likewise.inference.belief_propagation.MAX_MESSAGE_FLOATS", 10)
+    monkeypatch.setattr("likewise.inference.propagation.belief_propagation.MAX_MESSAGE_FLOATS", 10)
     assert choose_method(graph, 3) == "mean_field"
 
 
@@ -191,7 +191,7 @@ def test_the_sparse_field_equals_the_scattered_one(
     weighted: bool, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Field and expected log likelihood, by sums over neighbours and edge by edge."""
-    monkeypatch.setattr("likewise.inference.fields.BLOCK", block)
+    monkeypatch.setattr("likewise.inference.propagation.fields.BLOCK", block)
     rng = np.random.default_rng(0)
     pairs = Pairs.from_labels(rng.integers(4, size=60), per_item=10, random_state=0)
     twice = Pairs.concatenate([pairs, pairs.subset(np.arange(60)), Pairs([3], [61], [1])])
@@ -228,8 +228,8 @@ def test_mean_field_in_blocks_is_mean_field(
 
     whole = found()
     again = found(start=found(iterations=2))
-    monkeypatch.setattr("likewise.inference.fields.BLOCK", 7)
-    monkeypatch.setattr("likewise.inference.belief_propagation.BLOCK", 7)
+    monkeypatch.setattr("likewise.inference.propagation.fields.BLOCK", 7)
+    monkeypatch.setattr("likewise.inference.propagation.belief_propagation.BLOCK", 7)
     parts = found()
     assert whole.converged
     torch.testing.assert_close(parts.log_belief, whole.log_belief)

@@ -11,14 +11,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.inference.belief_propagation import (
-    answer_log_likelihood,
+from likewise.inference.propagation.belief_propagation import (
     choose_method,
     edge_statistics,
     equal_probability,
     infer,
 )
-from likewise.inference.graph import Graph
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.ranking import answer_log_likelihood
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.pairs import Pairs
@@ -26,6 +26,7 @@ from likewise.pairs import Pairs
 C = 3
 P = torch.tensor([[0.9, 0.3, 0.1], [0.3, 0.8, 0.2], [0.1, 0.2, 0.7]], dtype=torch.float64)
 METHODS = ("bp", "mean_field")
+MODULE = "likewise.inference.propagation.belief_propagation"
 
 
 def channels() -> list[Channel]:
@@ -375,18 +376,18 @@ def test_options_reach_the_contracted_graph():
 
 def test_the_limits_of_belief_propagation(monkeypatch):
     graph = loopy_graph()  # 7 judgements of 6 items: 42 message floats, degree 7/3
-    monkeypatch.setattr("likewise.inference.belief_propagation.MAX_MESSAGE_FLOATS", 42)
+    monkeypatch.setattr(f"{MODULE}.MAX_MESSAGE_FLOATS", 42)
     assert choose_method(graph, C) == "bp"
-    monkeypatch.setattr("likewise.inference.belief_propagation.MAX_MESSAGE_FLOATS", 41)
+    monkeypatch.setattr(f"{MODULE}.MAX_MESSAGE_FLOATS", 41)
     assert choose_method(graph, C) == "mean_field"
-    monkeypatch.setattr("likewise.inference.belief_propagation.MAX_MESSAGE_FLOATS", 10**6)
-    monkeypatch.setattr("likewise.inference.belief_propagation.DENSE_DEGREE", 14 / 6)
+    monkeypatch.setattr(f"{MODULE}.MAX_MESSAGE_FLOATS", 10**6)
+    monkeypatch.setattr(f"{MODULE}.DENSE_DEGREE", 14 / 6)
     assert choose_method(graph, C) == "bp"
-    monkeypatch.setattr("likewise.inference.belief_propagation.DENSE_DEGREE", 13 / 6)
+    monkeypatch.setattr(f"{MODULE}.DENSE_DEGREE", 13 / 6)
     assert choose_method(graph, C) == "mean_field"
     found = infer(log_prior(), graph, RateChannel(0.8, 0.1))
     assert found.to_left is None
-    monkeypatch.setattr("likewise.inference.belief_propagation.DENSE_DEGREE", 10)
+    monkeypatch.setattr(f"{MODULE}.DENSE_DEGREE", 10)
     assert infer(log_prior(), graph, RateChannel(0.8, 0.1)).to_left is not None
     assert choose_method(Graph.from_pairs(Pairs([], [], [], n_items=0)), C) == "bp"
 
@@ -440,7 +441,7 @@ def test_a_judgement_of_weight_nothing_says_nothing(method):
 def test_judgements_in_pieces_change_nothing(method, channel, monkeypatch):
     graph, prior = loopy_graph(True), log_prior()
     whole = infer(prior, graph, channel, method=method)
-    monkeypatch.setattr("likewise.inference.graph.CHUNK", 2)
+    monkeypatch.setattr("likewise.inference.propagation.graph.CHUNK", 2)
     pieces = infer(prior, graph, channel, method=method)
     torch.testing.assert_close(pieces.belief, whole.belief)
     assert pieces.evidence == pytest.approx(whole.evidence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.inference.cell_rates import cell_gain, cells_differ
+from likewise.inference.propagation.cell_rates import cell_gain, cells_differ
 from likewise.pairs import Pairs
 from likewise.pairs.shards import PairShard
 from rank_threads import on_ranks

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from likewise.inference.annotator_table import annotator_table
-from likewise.inference.crowd_beliefs import CrowdAnswers, crowd_beliefs
-from likewise.inference.graph import Graph
-from likewise.inference.graph_beliefs import graph_beliefs
+from likewise.inference.propagation.crowd_beliefs import CrowdAnswers, crowd_beliefs
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.graph_beliefs import graph_beliefs
 from likewise.metrics import matched_accuracy
 from likewise.pairs import Pairs
 from likewise.pairs.shards import PairShard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from likewise.inference.ensemble import Bank, StackedMLPs, forward_corrected, make_bank
+from likewise.inference.heads.ensemble import Bank, StackedMLPs, forward_corrected, make_bank
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network
 from likewise.noise import pair_flip

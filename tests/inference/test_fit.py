@@ -11,13 +11,13 @@ from torch import nn
 from likewise.errors import InputError
 from likewise.inference import Options, fit_joint
 from likewise.inference.annotator_table import annotator_table
-from likewise.inference.channel_selection import candidates, compare_channels
-from likewise.inference.cross_fitting import NetworkHead, Targets, log_perceived
-from likewise.inference.ensemble import Bank, StackedMLPs, make_bank
-from likewise.inference.graph import Graph, contract
-from likewise.inference.posterior import guess
+from likewise.inference.heads.cross_fitting import NetworkHead, Targets, log_perceived
+from likewise.inference.heads.ensemble import Bank, StackedMLPs, make_bank
 from likewise.inference.problem import spanning
-from likewise.inference.starts import component_start, spectral_start
+from likewise.inference.propagation.graph import Graph, contract
+from likewise.inference.propagation.posterior import guess
+from likewise.inference.selection.channel_selection import candidates, compare_channels
+from likewise.inference.selection.starts import component_start, spectral_start
 from likewise.metrics import matched_accuracy
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import MLP

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from likewise import SimilarityClassifier
 from likewise.inference import fit_joint
-from likewise.inference.cross_fitting import Targets
 from likewise.inference.em import Options, State, first_targets
-from likewise.inference.fit_selection import (
-    Trial,
-    _most_telling,
-    fit_selected,
-    fit_with,
+from likewise.inference.heads.cross_fitting import Targets
+from likewise.inference.heads.gaussian import Features, GaussianHead
+from likewise.inference.heads.silent_heads import (
+    FlatHead,
+    PriorHead,
+    ShuffledHead,
+    with_best_classifier,
 )
-from likewise.inference.gaussian import Features, GaussianHead
-from likewise.inference.graph import Graph
-from likewise.inference.posterior import Posterior
 from likewise.inference.problem import make_problem
-from likewise.inference.silent_heads import FlatHead, PriorHead, ShuffledHead, with_best_classifier
-from likewise.inference.start_selection import (
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.posterior import Posterior
+from likewise.inference.selection.fit_selection import fit_selected
+from likewise.inference.selection.start_selection import (
     distinct,
     from_clusters,
     from_graph,
@@ -31,6 +31,7 @@ from likewise.inference.start_selection import (
     from_partition,
     promising_starts,
 )
+from likewise.inference.selection.trials import Trial, fit_with, most_telling
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import RateChannel
@@ -185,9 +186,9 @@ def test_a_fit_that_has_faded_is_not_taken_for_a_likely_one() -> None:
         trial_of(belief, evidence, scores)
         for belief, evidence in ((sure, -900.0), (flat, -100.0), (sure, -800.0))
     )
-    assert _most_telling([decided, faded], graph) is decided
-    assert _most_telling([decided, faded, likelier], graph) is likelier
-    assert _most_telling([faded], graph) is faded
+    assert most_telling([decided, faded], graph) is decided
+    assert most_telling([decided, faded, likelier], graph) is likelier
+    assert most_telling([faded], graph) is faded
 
 
 def test_items_as_such_do_not_outvote_what_all_judgements_say() -> None:
@@ -200,10 +201,10 @@ def test_items_as_such_do_not_outvote_what_all_judgements_say() -> None:
     by_people = trial_of(sure, -900.0, scores)
     dense = trial_of(sure, -950.0, scores)
     dense = replace(dense, state=replace(dense.state, evidence=500.0))
-    assert _most_telling([dense, by_people], graph) is by_people
+    assert most_telling([dense, by_people], graph) is by_people
     noise = torch.from_numpy(rng.normal(size=400))
     told = replace(dense, scores=scores + noise - noise.mean() + 0.15)  # 60 nats, unsurely
-    assert _most_telling([by_people, told], graph) is told
+    assert most_telling([by_people, told], graph) is told
 
 
 def test_a_silent_head_ends_in_the_classifier_that_tells_unseen_items_best() -> None:

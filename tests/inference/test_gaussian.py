@@ -7,8 +7,8 @@ import torch
 from scipy.stats import multivariate_normal
 from torch import Tensor
 
-from likewise.inference.cross_fitting import Targets
-from likewise.inference.gaussian import Discriminants, Features, GaussianHead
+from likewise.inference.heads.cross_fitting import Targets
+from likewise.inference.heads.gaussian import Discriminants, Features, GaussianHead
 
 
 def targets_of(classes: Tensor) -> Targets:

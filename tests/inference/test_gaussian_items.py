@@ -2,7 +2,7 @@
 
 import torch
 
-from likewise.inference.gaussian import Features
+from likewise.inference.heads.gaussian import Features
 
 
 def test_bytes_are_numbers_too():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from likewise.inference import graph_beliefs as module
-from likewise.inference.graph_beliefs import (
+from likewise.inference.propagation import graph_beliefs as module
+from likewise.inference.propagation.graph_beliefs import (
     SURE,
     GraphBeliefs,
     _Answers,

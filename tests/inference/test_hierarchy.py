@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference.hierarchy import Tree
+from likewise.inference.lifting.hierarchy import Tree
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from likewise import Pairs
-from likewise.inference.graph import Graph
-from likewise.inference.hierarchy import Tree
-from likewise.inference.lifted_start import aligned, embeddings, lifted_start, plant
-from likewise.inference.lifted_tree import lift_tree
-from likewise.inference.lifting import lift
-from likewise.inference.tallies import Tallies
+from likewise.inference.lifting.hierarchy import Tree
+from likewise.inference.lifting.lifted_start import aligned, embeddings, lifted_start, plant
+from likewise.inference.lifting.lifted_tree import lift_tree
+from likewise.inference.lifting.lifting import lift
+from likewise.inference.lifting.tallies import Tallies
+from likewise.inference.propagation.graph import Graph
 from likewise.metrics import best_matching, confusion
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference.count_by_lifting import can_lift
-from likewise.inference.count_by_prediction import can_count, search, simplest
-from likewise.inference.n_classes import count_classes
+from likewise.inference.selection.count_by_lifting import can_lift
+from likewise.inference.selection.count_by_prediction import can_count, search, simplest
+from likewise.inference.selection.n_classes import count_classes
 from likewise.methods.dispatch import number_of_classes
 from likewise.pairs import Pairs
 

@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from likewise.inference.neighbours import eigenmaps, nearest_neighbours, principal_components
+from likewise.inference.lifting.neighbours import (
+    eigenmaps,
+    nearest_neighbours,
+    principal_components,
+)
 
 
 @pytest.mark.parametrize("n", [30, 3000])  # below and above where columns are grouped

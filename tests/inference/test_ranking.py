@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from likewise import Pairs
-from likewise.inference.graph import Graph
-from likewise.inference.ranking import answer_scores, by_pair, jackknife_error
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.ranking import answer_scores, by_pair, jackknife_error
 
 
 def truth_and_graph(seed: int, per_item: int = 6) -> tuple[torch.Tensor, Graph]:

@@ -15,7 +15,7 @@ from likewise.inference.partition.sorts import (
     pile_log_chances,
     sorts_evidence,
 )
-from likewise.inference.sort_graph import sorts_of
+from likewise.inference.propagation.sort_graph import sorts_of
 from likewise.pairs import Pairs
 
 N_CLASSES, N_ITEMS = 6, 120

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from likewise.inference.neighbours import nearest_neighbours
-from likewise.inference.spreading import ALPHA, spread
+from likewise.inference.lifting.neighbours import nearest_neighbours
+from likewise.inference.lifting.spreading import ALPHA, spread
 from tiny import blobs
 
 

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.inference.fit import JointResult
-from likewise.inference.graph_beliefs import GraphBeliefs, graph_beliefs
+from likewise.inference.propagation.graph_beliefs import GraphBeliefs, graph_beliefs
 from likewise.methods import evidence as module
 from likewise.methods.dispatch import fit
 from likewise.methods.evidence import DECIDED, Evidence, find_evidence

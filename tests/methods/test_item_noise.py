@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference import neighbours
+from likewise.inference.lifting import neighbours
 from likewise.methods import item_noise
 from likewise.methods.item_noise import depends_on_items, with_marginal
 from likewise.methods.joint import evidence_program

@@ -7,9 +7,9 @@ from sklearn.datasets import make_blobs
 
 import likewise as lw
 from likewise.errors import InputError
-from likewise.inference.graph import Graph
-from likewise.inference.known import certain, clamped, in_known_order, one_hot
-from likewise.inference.tallies import Tallies, balance
+from likewise.inference.lifting.tallies import Tallies, balance
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.known import certain, clamped, in_known_order, one_hot
 from likewise.methods.known import KnownClasses
 
 

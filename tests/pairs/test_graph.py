@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence
 
 from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError
-from likewise.inference.graph import Graph, contract
+from likewise.inference.propagation.graph import Graph, contract
 from likewise.methods.problem import Problem, is_exact
 from likewise.pairs import Pairs, spectrum
 from likewise.pairs.graph import JudgementGraph

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from likewise.errors import InputError, RowError
-from likewise.inference.graph import Graph
+from likewise.inference.propagation.graph import Graph
 from likewise.pairs import Pairs, as_pairs
 from likewise.pairs.complete import CompletePairs
 from likewise.pairs.sampling import random_pairs, unordered_pair

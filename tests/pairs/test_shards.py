@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from likewise.errors import InputError
-from likewise.inference.graph_beliefs import graph_beliefs, thinned
+from likewise.inference.propagation.graph_beliefs import graph_beliefs, thinned
 from likewise.methods.problem import check_judgements
 from likewise.pairs import Pairs
 from likewise.pairs.closure import count_closed, may_be_sorts

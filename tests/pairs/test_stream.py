@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from likewise.errors import InputError
-from likewise.inference.belief_propagation import infer
-from likewise.inference.graph import Graph
-from likewise.inference.streamed import mean_field_pass
+from likewise.inference.propagation.belief_propagation import infer
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.streamed import mean_field_pass
 from likewise.noise.channels import RateChannel
 from likewise.pairs import (
     Pairs,

@@ -17,7 +17,7 @@ from torch import multiprocessing
 
 from likewise import load
 from likewise.errors import TrainingError
-from likewise.inference.crowd_beliefs import crowd_beliefs
+from likewise.inference.propagation.crowd_beliefs import crowd_beliefs
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network
 from likewise.noise import corrupt_labels, symmetric

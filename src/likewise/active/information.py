@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.inference.belief_propagation import edge_statistics
-from likewise.inference.graph import Graph
-from likewise.inference.posterior import Posterior
+from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.posterior import Posterior
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel
 from likewise.pairs import Pairs

@@ -23,9 +23,9 @@ from likewise.active.information import (
 )
 from likewise.active.pool import checked_pool, fill, likely_pairs, reach_of, spread, unjudged
 from likewise.errors import InputError
-from likewise.inference.belief_propagation import infer
 from likewise.inference.fit import JointResult
-from likewise.inference.graph import Graph
+from likewise.inference.propagation.belief_propagation import infer
+from likewise.inference.propagation.graph import Graph
 from likewise.methods.groups import Groups
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ExactChannel

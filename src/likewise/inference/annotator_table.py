@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.graph import Graph
+from likewise.inference.propagation.graph import Graph
 from likewise.pairs.shards import ALONE, Exchange, own_items
 
 # Judgements of the average person that every table entry is shrunk by.

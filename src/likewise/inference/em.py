@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from likewise.inference.belief_propagation import edge_statistics, infer
-from likewise.inference.cross_fitting import Head, Targets, judged_score, log_perceived
-from likewise.inference.graph import Graph
-from likewise.inference.known import certain, clamped
-from likewise.inference.posterior import Posterior, guess
-from likewise.inference.sort_graph import SortGraph
+from likewise.inference.heads.cross_fitting import Head, Targets, judged_score, log_perceived
+from likewise.inference.propagation.belief_propagation import edge_statistics, infer
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.known import certain, clamped
+from likewise.inference.propagation.posterior import Posterior, guess
+from likewise.inference.propagation.sort_graph import SortGraph
 from likewise.io.progress import tracked
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import class_posterior, likelihood_transition

@@ -12,21 +12,22 @@ from torch import Tensor, nn
 
 from likewise.errors import InputError
 from likewise.inference.annotator_table import annotator_table
-from likewise.inference.channel_selection import (
+from likewise.inference.em import Options, State, fold_of_items
+from likewise.inference.heads.cross_fitting import Head, log_perceived
+from likewise.inference.heads.silent_heads import with_best_classifier
+from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
+from likewise.inference.propagation.graph import contract
+from likewise.inference.propagation.posterior import entropy, guess
+from likewise.inference.propagation.sort_graph import sorts_of
+from likewise.inference.selection.channel_selection import (
     ENOUGH_TESTS,
     candidates,
     compare_channels,
     with_confusions,
 )
-from likewise.inference.cross_fitting import Head, log_perceived
-from likewise.inference.em import Options, State, fold_of_items
-from likewise.inference.fit_selection import fit_selected, fit_sorted, fit_with
-from likewise.inference.graph import contract
-from likewise.inference.posterior import entropy, guess
-from likewise.inference.problem import JointProblem, make_problem, nearly_identity, spanning
-from likewise.inference.silent_heads import with_best_classifier
-from likewise.inference.sort_graph import sorts_of
-from likewise.inference.start_selection import fit_exact, fit_from_starts, select_starts
+from likewise.inference.selection.fit_selection import fit_selected, fit_sorted
+from likewise.inference.selection.start_selection import fit_exact, fit_from_starts, select_starts
+from likewise.inference.selection.trials import fit_with
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
@@ -96,7 +97,7 @@ def fit_joint(
     ``transition``: "estimate", a (C, C) array, or None for no class flips. ``noise="auto"``
     chooses the channel by consistency and by held-out judgement likelihood, and says why. With a
     ``replay_cache``, a fit that was cut short goes on. ``known`` (N, C) are classes that are
-    certain beforehand (`likewise.inference.known`).
+    certain beforehand (`likewise.inference.propagation.known`).
     """
     if noise not in NOISES:
         raise InputError(f"noise must be one of {', '.join(NOISES)}, not {noise!r}.")

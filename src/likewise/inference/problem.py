@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from likewise.errors import InputError
-from likewise.inference.cross_fitting import Head, NetworkHead, ReplayedHead
 from likewise.inference.em import Options
-from likewise.inference.gaussian import Features, GaussianHead
-from likewise.inference.graph import Graph
+from likewise.inference.heads.cross_fitting import Head, NetworkHead, ReplayedHead
+from likewise.inference.heads.gaussian import Features, GaussianHead
+from likewise.inference.propagation.graph import Graph
 from likewise.items import check_items, network_shape
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import build_network

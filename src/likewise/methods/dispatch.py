@@ -36,7 +36,7 @@ def number_of_classes(
     known to be there.
     """
     if n_classes == "auto":
-        from likewise.inference.n_classes import count_classes
+        from likewise.inference.selection.n_classes import count_classes
 
         with stage("counting the classes", 0.2):
             count, evidence = count_classes(whole(pairs), items=items)

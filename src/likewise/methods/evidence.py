@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from likewise.inference.cell_rates import cells_differ
-from likewise.inference.crowd_beliefs import crowd_beliefs
 from likewise.inference.fit import JointResult, fit_joint
-from likewise.inference.graph_beliefs import graph_beliefs, thinned
-from likewise.inference.known import certain, in_known_order
 from likewise.inference.problem import has_rich_features
-from likewise.inference.sort_graph import sorts_of
+from likewise.inference.propagation.cell_rates import cells_differ
+from likewise.inference.propagation.crowd_beliefs import crowd_beliefs
+from likewise.inference.propagation.graph_beliefs import graph_beliefs, thinned
+from likewise.inference.propagation.known import certain, in_known_order
+from likewise.inference.propagation.sort_graph import sorts_of
 from likewise.methods.alignment import align_transition, is_order_free
 from likewise.methods.lifted_evidence import lift_judgements
 from likewise.methods.problem import Problem, is_exact
@@ -74,7 +74,7 @@ def find_evidence(
 ) -> Evidence:
     """Components, else the graph alone, else EM: the first that decides.
 
-    ``known`` (N, C) are classes that are certain beforehand (`likewise.inference.known`).
+    ``known`` (N, C) are classes that are certain beforehand (`inference.propagation.known`).
     """
     found = _first_that_decides(problem, transition, noise, checkpoints, known)
     rows = found.rows

@@ -3,8 +3,8 @@
 Where items near another class are taken for it, the perceived classes follow the items all the way:
 a network learns the mistakes, T at the items it is sure of is near the identity, and no likelihood
 of judgements tells that from classes which overlap. What does is the cluster assumption: boundaries
-between classes lie where items are few (`likewise.inference.neighbours.Neighbours.prefers`). If
-perceived classes that were spread among neighbours (`likewise.inference.spreading`) tell clearly
+between classes lie where items are few (`inference.lifting.neighbours.Neighbours.prefers`). If
+perceived classes that were spread among neighbours (`inference.lifting.spreading`) tell clearly
 fewer neighbours apart than the network does, and agree with what people said nearly as often, they
 are believed, and the rest is noise.
 """
@@ -18,8 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.inference.neighbours import NEIGHBOURS, nearest_neighbours, principal_components
-from likewise.inference.spreading import spread
+from likewise.inference.lifting.neighbours import (
+    NEIGHBOURS,
+    nearest_neighbours,
+    principal_components,
+)
+from likewise.inference.lifting.spreading import spread
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult
 from likewise.methods.students import generations

@@ -25,9 +25,9 @@ from torch import Tensor
 
 from likewise.errors import InputError
 from likewise.inference.annotator_table import annotator_table
-from likewise.inference.graph import Graph
-from likewise.inference.known import certain_posterior, one_hot
 from likewise.inference.problem import has_rich_features
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.known import certain_posterior, one_hot
 from likewise.io.progress import stage
 from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
@@ -60,7 +60,7 @@ def joint_program(
 ) -> MethodProgram:
     """E, then M; T is estimated, given, or None: perceived is true.
 
-    ``known`` (N, C) are classes that are certain beforehand (`likewise.inference.known`).
+    ``known`` (N, C) are classes that are certain beforehand (`inference.propagation.known`).
     """
     by_em = has_rich_features(problem.items, problem.network)  # then no network comes after
     with stage("what the judgements say together", 0.95 if by_em else 0.3):

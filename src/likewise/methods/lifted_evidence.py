@@ -1,6 +1,6 @@
 """Evidence where judgements are too few for their graph to decide: the items carry them.
 
-Lifting (`likewise.inference.lifted_start`) is cheap and finds classes that the items show as
+Lifting (`inference.lifting.lifted_start`) is cheap and finds classes that the items show as
 clusters. Whether a network and the graph together know better is asked of judgements that neither
 has seen; only then EM goes on from there. Where lifting explains unseen judgements no better than
 their mere share of "same" does, the items show nothing: then EM looks for starts of its own. Where
@@ -19,8 +19,7 @@ from sklearn.cluster import KMeans
 from torch import Tensor
 
 from likewise.inference.em import Options, State, first_targets, run_em
-from likewise.inference.graph import Graph
-from likewise.inference.lifted_start import (
+from likewise.inference.lifting.lifted_start import (
     Begin,
     Forest,
     embeddings,
@@ -28,9 +27,10 @@ from likewise.inference.lifted_start import (
     lifted_start,
     plant,
 )
-from likewise.inference.neighbours import NEIGHBOURS
+from likewise.inference.lifting.neighbours import NEIGHBOURS
 from likewise.inference.problem import JointProblem, make_problem
-from likewise.inference.ranking import answer_scores, held_out, jackknife_error
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.ranking import answer_scores, held_out, jackknife_error
 from likewise.methods.problem import Problem
 from likewise.noise.channels import Channel, ExactChannel, RateChannel
 

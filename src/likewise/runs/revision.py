@@ -1,7 +1,7 @@
 """A person looks at a run and knows better: two classes are one, or one is two.
 
 The classes as the person wants them become certain for the items that the run is sure of, and the
-fit is done again with that (`likewise.inference.known`): network, noise and people follow.
+fit is done again with that (`inference.propagation.known`): network, noise and people follow.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _item_prior(items: Vectors | None) -> ItemPrior | None:
     if items is None:
         return None
     # Loads PyTorch, which judgements alone do without.
-    from likewise.inference.neighbour_prior import NeighbourPrior
+    from likewise.inference.lifting.neighbour_prior import NeighbourPrior
 
     return NeighbourPrior(items)
 

@@ -40,7 +40,7 @@ class Graph:
     weight: Tensor | None = None
     """(M,) how much each judgement counts; None is 1 for all."""
     known: Tensor | None = None
-    """(N, C) 1 where an item's class is certain beforehand (`likewise.inference.known`)."""
+    """(N, C) 1 where an item's class is certain beforehand (`inference.propagation.known`)."""
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, device: torch.device | str = "cpu") -> Graph:

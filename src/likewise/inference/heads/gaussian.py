@@ -19,7 +19,7 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
-from likewise.inference.cross_fitting import Targets
+from likewise.inference.heads.cross_fitting import Targets
 from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import UnitLength, UnitLinear
 

@@ -1,7 +1,7 @@
 """Lifted beliefs: trees of micro-clusters in several embeddings carry the judgements.
 
 First beliefs (N, C) of all items, judged or not: what each tree finds is brought to one order of
-the classes and averaged. The judgement graph alone is `likewise.inference.graph_beliefs`.
+the classes and averaged. The judgement graph alone: `inference.propagation.graph_beliefs`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from likewise.inference.graph import Graph
-from likewise.inference.hierarchy import Tree
-from likewise.inference.lifted_tree import carried, lift_tree
-from likewise.inference.lifting import IMPROVEMENTS, Lifted, lift, micro_clusters
-from likewise.inference.neighbours import (
+from likewise.inference.lifting.hierarchy import Tree
+from likewise.inference.lifting.lifted_tree import carried, lift_tree
+from likewise.inference.lifting.lifting import IMPROVEMENTS, Lifted, lift, micro_clusters
+from likewise.inference.lifting.neighbours import (
     NEIGHBOURS,
     FloatMatrix,
     eigenmaps,
     nearest_neighbours,
     principal_components,
 )
+from likewise.inference.propagation.graph import Graph
 
 LEAVES = (200, 400)  # micro-clusters of a tree, where there are items enough
 FEW_ITEMS = 5_000  # below which one size of tree is enough

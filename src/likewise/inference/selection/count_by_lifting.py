@@ -2,7 +2,7 @@
 
 Before groups of items judged the same have grown together, at fewer than some C judgements an item,
 a set of groups that all differ is only a lower bound. Clusters of the items that carry the
-judgements of their members (`likewise.inference.lifted_start`) are compared with that many classes
+judgements of their members (`inference.lifting.lifted_start`) are compared with that many classes
 and more: the evidence pays for every class that is not needed.
 """
 
@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.inference.graph import Graph
-from likewise.inference.lifted_start import Forest, embeddings, lifted_start, plant
-from likewise.inference.neighbours import NEIGHBOURS
+from likewise.inference.lifting.lifted_start import Forest, embeddings, lifted_start, plant
+from likewise.inference.lifting.neighbours import NEIGHBOURS
+from likewise.inference.propagation.graph import Graph
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence
 

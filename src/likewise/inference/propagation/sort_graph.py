@@ -14,8 +14,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.belief_propagation import edge_statistics
-from likewise.inference.graph import Graph
 from likewise.inference.partition.sort_search import is_telling, place_sorted, settle
 from likewise.inference.partition.sorts import (
     Sorts,
@@ -25,7 +23,9 @@ from likewise.inference.partition.sorts import (
     sorts_evidence,
     unseen_log_chances,
 )
-from likewise.inference.posterior import Posterior, guess
+from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.posterior import Posterior, guess
 from likewise.noise.channels import ConfusionChannel
 from likewise.pairs import Pairs
 from likewise.pairs.closure import may_be_sorts

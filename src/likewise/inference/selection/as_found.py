@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import torch
 
-from likewise.inference.belief_propagation import edge_statistics
-from likewise.inference.cross_fitting import Targets
 from likewise.inference.em import State, record
-from likewise.inference.fields import field_operator
-from likewise.inference.known import certain
-from likewise.inference.posterior import Posterior, guess
+from likewise.inference.heads.cross_fitting import Targets
 from likewise.inference.problem import JointProblem, nearly_identity
-from likewise.inference.start_selection import Start
+from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.fields import field_operator
+from likewise.inference.propagation.known import certain
+from likewise.inference.propagation.posterior import Posterior, guess
+from likewise.inference.selection.start_selection import Start
 
 SURE = 0.95  # of a group before an item's own judgements are asked
 

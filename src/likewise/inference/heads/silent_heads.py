@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor, nn
 
-from likewise.inference.cross_fitting import Head, Targets
+from likewise.inference.heads.cross_fitting import Head, Targets
 
 
 @dataclass(frozen=True)

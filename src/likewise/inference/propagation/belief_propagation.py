@@ -22,9 +22,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from likewise.inference.fields import BLOCK, MessageSums, field_operator
-from likewise.inference.graph import Contraction, EdgeLikelihoods, Graph, contract, edge_width
-from likewise.inference.posterior import Posterior, guess
+from likewise.inference.propagation.fields import BLOCK, MessageSums, field_operator
+from likewise.inference.propagation.graph import (
+    Contraction,
+    EdgeLikelihoods,
+    Graph,
+    contract,
+    edge_width,
+)
+from likewise.inference.propagation.posterior import Posterior, guess
 from likewise.nn.cpu_kernels import softmax
 from likewise.noise.channels import Channel, ExactChannel, RateChannel
 from likewise.pairs.edges import chunks
@@ -110,33 +116,6 @@ def equal_probability(posterior: Posterior, graph: Graph, channel: Channel) -> T
         joint = _edge_posterior(posterior, graph, channel, part, table)
         parts.append(joint[:, 0] if channel.two_rate else joint.diagonal(dim1=1, dim2=2).sum(1))
     return torch.cat(parts) if parts else torch.zeros(0)
-
-
-def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Tensor:
-    """(M,) log P(answer) of judgements *not* used to form ``belief`` (N, C): held-out scoring.
-
-    A channel that is unsure of a person's type tells less than a probability of either answer, so
-    that the two are normalised: else whoever is known worse would seem to foretell worse.
-    """
-    table = channel.log_table().to(belief).exp()
-    parts = []
-    for part in graph.chunks(edge_width(channel, belief)):
-        annotator = None if graph.annotator is None else graph.annotator[part]
-        left, right = belief[graph.left[part]], belief[graph.right[part]]
-        said, other = (
-            _expected(table.index_select(0, channel.groups(same, annotator)), left, right)
-            for same in (graph.same[part], ~graph.same[part])
-        )
-        told = torch.log((said / (said + other).clamp_min(TINY)).clamp_min(TINY))
-        parts.append(told if graph.weight is None else told * graph.weight[part])
-    return torch.cat(parts) if parts else torch.zeros(0)
-
-
-def _expected(rows: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """(m,) what rows, (m, 2) or (m, C, C), come to under beliefs (m, C) about both ends."""
-    if rows.ndim == 2:
-        return rows[:, 1] + (rows[:, 0] - rows[:, 1]) * (left * right).sum(1)
-    return torch.einsum("ma,mab,mb->m", left, rows, right)
 
 
 # -- belief propagation -------------------------------------------------------------------------

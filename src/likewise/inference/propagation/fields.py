@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from likewise.inference.graph import Graph
+from likewise.inference.propagation.graph import Graph
 from likewise.nn.cpu_kernels import Bags, compressed
 from likewise.noise.channels import Channel
 from likewise.pairs.edges import chunks

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
-from likewise.inference.neighbours import Neighbours
+from likewise.inference.lifting.neighbours import Neighbours
 from likewise.inference.partition.arrays import Float
 
 # How far classes spread; by simulated noise of five other kinds than any data set here

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.graph import Graph
-from likewise.inference.known import cluster_field
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.known import cluster_field
 
 RATE_PRIOR = 2.0  # judgements of mean .9 / .1, as `RateChannel`'s
 BALANCE = 3.0

@@ -16,9 +16,9 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
-from likewise.inference.belief_propagation import edge_statistics, infer
-from likewise.inference.graph import Contraction, Graph
-from likewise.inference.posterior import Posterior
+from likewise.inference.propagation.belief_propagation import edge_statistics, infer
+from likewise.inference.propagation.graph import Contraction, Graph
+from likewise.inference.propagation.posterior import Posterior
 from likewise.io.progress import tracked
 from likewise.nn.cpu_kernels import similarities, softmax
 from likewise.noise.channels import Channel, ExactChannel

@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.belief_propagation import answer_log_likelihood
 from likewise.inference.em import Options, first_targets, run_em
-from likewise.inference.gaussian import Features, GaussianHead
-from likewise.inference.graph import Graph
+from likewise.inference.heads.gaussian import Features, GaussianHead
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
-from likewise.inference.start_selection import from_clusters
-from likewise.inference.starts import spectral_start
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.ranking import answer_log_likelihood
+from likewise.inference.selection.start_selection import from_clusters
+from likewise.inference.selection.starts import spectral_start
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, RateChannel

@@ -11,10 +11,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.inference.graph import Graph
 from likewise.inference.partition import jackknife
+from likewise.inference.propagation.graph import Graph, edge_width
+from likewise.noise.channels import Channel
 
 HELD_OUT = 0.15
+TINY = 1e-30
 
 
 def held_out(graph: Graph, generator: torch.Generator) -> Tensor:
@@ -45,6 +47,33 @@ def _pair_of(graph: Graph) -> Tensor:
     lower, upper = torch.minimum(graph.left, graph.right), torch.maximum(graph.left, graph.right)
     pair: Tensor = torch.unique(lower.long() * graph.n_items + upper.long(), return_inverse=True)[1]
     return pair.cpu()
+
+
+def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Tensor:
+    """(M,) log P(answer) of judgements *not* used to form ``belief`` (N, C): held-out scoring.
+
+    A channel that is unsure of a person's type tells less than a probability of either answer, so
+    that the two are normalised: else whoever is known worse would seem to foretell worse.
+    """
+    table = channel.log_table().to(belief).exp()
+    parts = []
+    for part in graph.chunks(edge_width(channel, belief)):
+        annotator = None if graph.annotator is None else graph.annotator[part]
+        left, right = belief[graph.left[part]], belief[graph.right[part]]
+        said, other = (
+            _expected(table.index_select(0, channel.groups(same, annotator)), left, right)
+            for same in (graph.same[part], ~graph.same[part])
+        )
+        told = torch.log((said / (said + other).clamp_min(TINY)).clamp_min(TINY))
+        parts.append(told if graph.weight is None else told * graph.weight[part])
+    return torch.cat(parts) if parts else torch.zeros(0)
+
+
+def _expected(rows: Tensor, left: Tensor, right: Tensor) -> Tensor:
+    """(m,) what rows, (m, 2) or (m, C, C), come to under beliefs (m, C) about both ends."""
+    if rows.ndim == 2:
+        return rows[:, 1] + (rows[:, 0] - rows[:, 1]) * (left * right).sum(1)
+    return torch.einsum("ma,mab,mb->m", left, rows, right)
 
 
 def answer_scores(belief: Tensor, seen: Graph, unseen: Graph, iterations: int = 30) -> Tensor:

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from likewise.inference.ensemble import TINY, make_bank
+from likewise.inference.heads.ensemble import TINY, make_bank
 from likewise.io.progress import tracked
 from likewise.nn.model import InputLayer
 from likewise.training.ema import ema_update_

@@ -1,7 +1,7 @@
 """Perceived classes and people from the judgements alone, where these are enough.
 
-As `likewise.inference.graph_beliefs`, but people are told apart: mean field under everybody's own
-rates, which are refitted as it goes (Dawid and Skene 1979). Processes that have the judgements
+As `graph_beliefs`, but people are told apart: mean field under everybody's own rates, which are
+refitted as it goes (Dawid and Skene 1979). Processes that have the judgements
 between them count what a person said about their own items, in multiples of 2^-24: the sums of
 these are exact, and so the same however many processes there are.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from likewise.inference.graph_beliefs import (
+from likewise.inference.propagation.graph_beliefs import (
     SWEEPS,
     FloatMatrix,
     GraphBeliefs,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from likewise.inference.fields import BLOCK, add_field
-from likewise.inference.graph import Graph
+from likewise.inference.propagation.fields import BLOCK, add_field
+from likewise.inference.propagation.graph import Graph
 from likewise.nn.cpu_kernels import softmax
 from likewise.noise.channels import Channel
 from likewise.pairs.edges import chunks
@@ -19,7 +19,7 @@ def mean_field_pass(
     """Beliefs (N, C) after one pass of mean field from ``belief``, by default from the prior.
 
     Every item is told what its judgements say under the others' beliefs, all at once, as in an
-    undamped iteration of `likewise.inference.belief_propagation.infer`. Memory: three (N, C)
+    undamped iteration of `belief_propagation.infer`. Memory: three (N, C)
     tables and one piece of the judgements.
     """
     if belief is None:

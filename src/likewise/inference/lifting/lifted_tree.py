@@ -7,10 +7,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.graph import Graph
-from likewise.inference.hierarchy import Tree
-from likewise.inference.lifting import SWEEPS, Lifted, joined_and_split
-from likewise.inference.tallies import Tallies, balance, expected, gains, rates_of, without_diagonal
+from likewise.inference.lifting.hierarchy import Tree
+from likewise.inference.lifting.lifting import SWEEPS, Lifted, joined_and_split
+from likewise.inference.lifting.tallies import (
+    Tallies,
+    balance,
+    expected,
+    gains,
+    rates_of,
+    without_diagonal,
+)
+from likewise.inference.propagation.graph import Graph
 
 KAPPAS = (0.5, 1.0, 2.0, 4.0)  # times C: see `hierarchy`
 

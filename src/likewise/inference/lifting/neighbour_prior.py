@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.inference.neighbours import nearest_neighbours, principal_components
+from likewise.inference.lifting.neighbours import nearest_neighbours, principal_components
+from likewise.inference.lifting.spreading import spread_mass
 from likewise.inference.partition.answers import softmax_rows
-from likewise.inference.spreading import spread_mass
 
 FloatArray = NDArray[np.float64]
 POWERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)

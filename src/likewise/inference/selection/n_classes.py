@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.inference.count_by_lifting import can_lift, count_by_lifting
-from likewise.inference.count_by_prediction import can_count, count_by_prediction
+from likewise.inference.selection.count_by_lifting import can_lift, count_by_lifting
+from likewise.inference.selection.count_by_prediction import can_count, count_by_prediction
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence, count_from_judgements
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.inference.belief_propagation import answer_log_likelihood, edge_statistics, infer
-from likewise.inference.graph import Graph
-from likewise.inference.posterior import Posterior
-from likewise.inference.ranking import held_out, jackknife_error
+from likewise.inference.propagation.belief_propagation import (
+    edge_statistics,
+    infer,
+)
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.posterior import Posterior
+from likewise.inference.selection.ranking import answer_log_likelihood, held_out, jackknife_error
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from likewise.inference.graph import Graph
-from likewise.inference.tallies import (
+from likewise.inference.lifting.tallies import (
     Tallies,
     balance,
     expected,
@@ -28,6 +27,7 @@ from likewise.inference.tallies import (
     size_slope,
     without_diagonal,
 )
+from likewise.inference.propagation.graph import Graph
 
 TEMPERATURES = (4.0, 2.5, 1.6, 1.0)
 SWEEPS = 10  # at each temperature but the last

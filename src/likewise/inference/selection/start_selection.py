@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor
 
-from likewise.inference.belief_propagation import edge_statistics, infer
-from likewise.inference.channel_selection import confusable, with_confusions
-from likewise.inference.cross_fitting import Head
 from likewise.inference.em import Options, State, first_targets, run_em
-from likewise.inference.graph import contract
-from likewise.inference.known import in_known_order
+from likewise.inference.heads.cross_fitting import Head
 from likewise.inference.partition import find_labels, infer_partition
-from likewise.inference.posterior import Posterior, guess
 from likewise.inference.problem import JointProblem
-from likewise.inference.starts import (
+from likewise.inference.propagation.belief_propagation import edge_statistics, infer
+from likewise.inference.propagation.graph import contract
+from likewise.inference.propagation.known import in_known_order
+from likewise.inference.propagation.posterior import Posterior, guess
+from likewise.inference.selection.channel_selection import confusable, with_confusions
+from likewise.inference.selection.starts import (
     HINT,
     MAX_SPECTRAL_ITEMS,
     component_start,

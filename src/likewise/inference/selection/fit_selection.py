@@ -11,61 +11,47 @@ lie between the classes. Among starts that foretell alike, the evidence of all j
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
-from torch import Tensor
 
-from likewise.inference.as_found import as_found
-from likewise.inference.belief_propagation import answer_log_likelihood, edge_statistics
-from likewise.inference.cross_fitting import Head, judged_score
-from likewise.inference.em import Options, State, first_targets, fold_of_items
-from likewise.inference.ensemble import TINY
-from likewise.inference.graph import Graph
-from likewise.inference.known import in_known_order
-from likewise.inference.neighbours import Neighbours, nearest_neighbours
+from likewise.inference.em import State, first_targets, fold_of_items
+from likewise.inference.heads.cross_fitting import Head, judged_score
+from likewise.inference.heads.ensemble import TINY
+from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead, PriorHead, ShuffledHead
+from likewise.inference.lifting.neighbours import Neighbours, nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
-from likewise.inference.posterior import entropy, guess
-from likewise.inference.problem import JointProblem, nearly_identity
-from likewise.inference.ranking import HELD_OUT, by_pair, held_out, jackknife_error
-from likewise.inference.silent_heads import AsFoundHead, FlatHead, PriorHead, ShuffledHead
-from likewise.inference.sort_graph import SortGraph, pairwise_channel, sorted_starts
-from likewise.inference.start_selection import (
+from likewise.inference.problem import JointProblem
+from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.known import in_known_order
+from likewise.inference.propagation.posterior import entropy, guess
+from likewise.inference.propagation.sort_graph import SortGraph, pairwise_channel, sorted_starts
+from likewise.inference.selection.as_found import as_found
+from likewise.inference.selection.ranking import (
+    HELD_OUT,
+    answer_log_likelihood,
+    by_pair,
+    held_out,
+)
+from likewise.inference.selection.start_selection import (
     Start,
     StartFunction,
     cluster_items,
     distinct,
-    em_from,
     from_clusters,
     from_network,
     from_partition,
     promising_starts,
     select_starts,
 )
-from likewise.io.progress import stage
+from likewise.inference.selection.trials import Trial, ahead, fit_with, most_telling, tried
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import likelihood_transition
 
-ROUNDS = 20  # of EM: cheap with these heads, and slow to settle
-PART = 0.06  # of the job at hand, which takes about sixteen fits like it
-MANY_CLASSES, FEW_ITERATIONS = 15, 10
-LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
 CLEARLY = 2.0  # standard errors
 A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
 GOOD_PART = 1 / 5
-FADED = 0.9  # of the entropy of knowing nothing
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """A fit to the seen judgements, and log P(answer) (m,) of the unseen ones."""
-
-    state: State
-    head: Head
-    scores: Tensor
-    number: int = 0
-    """Of the start."""
 
 
 def fit_selected(
@@ -119,12 +105,12 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
     """The fit to go on with: with features, with less of their say, or without."""
     best, shuffled = _with_features(seen, unseen, distinct(starts))
     without = _without_features(seen, unseen, starts)
-    lead = min(_ahead(best, other, unseen) for other in (shuffled, without))
+    lead = min(ahead(best, other, unseen) for other in (shuffled, without))
     if lead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
-        if _ahead(without, longer, unseen) <= CLEARLY:
+        if ahead(without, longer, unseen) <= CLEARLY:
             without = longer
-        lead = min(lead, _ahead(best, without, unseen))
-    if _ahead(best, without, unseen) < -CLEARLY:
+        lead = min(lead, ahead(best, without, unseen))
+    if ahead(best, without, unseen) < -CLEARLY:
         return without
     tells = False
     if _says_something(without, seen, unseen, starts[0][1]):  # else features are all there is
@@ -134,28 +120,28 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
     if tells and _neighbours(seen).show(best.state.targets.classes, best.state.targets.perceived):
         return best
     perceived = in_known_order(best.state.targets.perceived, seen.graph.known)
-    return _tried(seen, unseen, PriorHead(best.head), (perceived, best.state.channel))
+    return tried(seen, unseen, PriorHead(best.head), (perceived, best.state.channel))
 
 
 def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Trial]:
     """All starts with the stiffest head, and all heads from the best of these; the best of all, and
     the same with the features of other items."""
     stiff, *flexible = seen.heads()
-    trials = [_tried(seen, unseen, stiff, start) for start in starts]
-    best = _most_telling(trials, unseen)
+    trials = [tried(seen, unseen, stiff, start) for start in starts]
+    best = most_telling(trials, unseen)
     start = starts[trials.index(best)]
     near = _neighbours(seen)
     for head in flexible:
-        other = _tried(seen, unseen, head, start)
+        other = tried(seen, unseen, head, start)
         # What foretells people better may have learned their mistakes.
         one, two = best.state.targets, other.state.targets
-        ahead = _ahead(other, best, unseen)
+        lead = ahead(other, best, unseen)
         mistakes = near.prefers(one.classes, two.classes, two.perceived)
         mended = near.prefers(two.classes, one.classes, one.perceived)
-        if (ahead > 1 and not mistakes) or (ahead > -CLEARLY and mended):
+        if (lead > 1 and not mistakes) or (lead > -CLEARLY and mended):
             best = other
     order = torch.randperm(seen.graph.n_items, generator=seen.generator).to(seen.graph.device)
-    return best, _tried(seen, unseen, ShuffledHead(best.head, order), start)
+    return best, tried(seen, unseen, ShuffledHead(best.head, order), start)
 
 
 def _neighbours(problem: JointProblem) -> Neighbours:
@@ -166,23 +152,23 @@ def _neighbours(problem: JointProblem) -> Neighbours:
 def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """EM from all starts by judgements alone, or a start as it was found."""
     stiff = seen.heads()[0]
-    trials = [_tried(seen, unseen, FlatHead(stiff), start) for start in distinct(starts)]
-    best = _most_telling(trials, unseen)
+    trials = [tried(seen, unseen, FlatHead(stiff), start) for start in distinct(starts)]
+    best = most_telling(trials, unseen)
     if isinstance(seen.graph, SortGraph):
         return best
     found = [
-        replace(_tried(seen, unseen, AsFoundHead(stiff), starts[number]), number=number)
+        replace(tried(seen, unseen, AsFoundHead(stiff), starts[number]), number=number)
         for number, start in enumerate(promising_starts(seen))
         if start not in (from_clusters, from_network)
     ]
     if not found:
         return best
     likeliest = max(found, key=lambda trial: trial.state.evidence)
-    ahead = _ahead(likeliest, best, unseen)
+    lead = ahead(likeliest, best, unseen)
     # Its groups by the same channel: one that EM has refined would speak for them.
     groups = as_found(seen, (best.state.targets.perceived, starts[likeliest.number][1]))
     likelier = likeliest.state.evidence > groups.evidence - A_NAT
-    return likeliest if ahead > CLEARLY or (ahead > -CLEARLY and likelier) else best
+    return likeliest if lead > CLEARLY or (lead > -CLEARLY and likelier) else best
 
 
 def _longest_search(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial | None:
@@ -196,7 +182,7 @@ def _longest_search(seen: JointProblem, unseen: Graph, starts: list[Start]) -> T
     number = searched.index(from_partition)
     belief, _ = from_partition(seen, starts[number][1], thorough=True)
     start = in_known_order(belief, seen.graph.known), starts[number][1]
-    found = _tried(seen, unseen, AsFoundHead(seen.heads()[0]), start)
+    found = tried(seen, unseen, AsFoundHead(seen.heads()[0]), start)
     return replace(found, number=number)
 
 
@@ -210,7 +196,7 @@ def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Ch
     flat = torch.full_like(belief, 1 / seen.n_classes)
     channel = channel.update(edge_statistics(guess(flat), seen.graph, channel))
     nothing = by_pair(answer_log_likelihood(flat, unseen, channel).double(), unseen)
-    if _ahead(trial, replace(trial, scores=nothing), unseen) > CLEARLY:
+    if ahead(trial, replace(trial, scores=nothing), unseen) > CLEARLY:
         return True
     explained, before = (
         float(answer_log_likelihood(b, seen.graph, own).double().sum())
@@ -219,64 +205,6 @@ def _says_something(trial: Trial, seen: JointProblem, unseen: Graph, channel: Ch
     ends = torch.cat([seen.graph.left, seen.graph.right])
     judged = int((torch.bincount(ends) > 0).sum())
     return explained - before > judged * float(entropy(belief.mean(0)))
-
-
-def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
-    """EM on all judgements with one head; T is the identity where features cannot tell it."""
-    if isinstance(head, AsFoundHead):
-        return as_found(problem, start)
-    rounds = max(problem.options.rounds, ROUNDS)
-    iterations = problem.options.iterations
-    if problem.n_classes > MANY_CLASSES:  # messages cost as many: go on from the last round's
-        iterations = min(iterations, FEW_ITERATIONS)
-    options: Options = replace(problem.options, rounds=rounds, iterations=iterations)
-    if isinstance(head, FlatHead):
-        options = replace(options, transition=nearly_identity(problem.n_classes))
-    state = em_from(problem, head, start, options)
-    if not isinstance(head, FlatHead):
-        return state
-    # However sure they are of other classes: what people see is what an item is.
-    return replace(state, targets=replace(state.targets, classes=state.targets.perceived))
-
-
-def _tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
-    with stage(None, PART):
-        state = fit_with(seen, head, start)
-    belief = state.targets.perceived
-    if isinstance(seen.graph, SortGraph) and isinstance(unseen, SortGraph):
-        return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
-    scores = answer_log_likelihood(belief, unseen, state.channel).double()
-    return Trial(state, head, by_pair(scores, unseen))
-
-
-def _most_telling(trials: list[Trial], unseen: Graph) -> Trial:
-    """Of the trials within a standard error of the best (the one-standard-error rule, Breiman et
-    al. 1984), the one under which all judgements are likeliest; one that has faded says nothing."""
-    decided = [trial for trial in trials if not _has_faded(trial)] or trials
-    best = max(decided, key=_foretold)
-    close = [trial for trial in decided if _ahead(best, trial, unseen) <= 1]
-    # By the chain rule log P(seen) + log P(unseen | seen). The features' own density, which is
-    # part of a state's evidence, would outvote people.
-    return max(close, key=lambda trial: trial.state.posterior.evidence + _foretold(trial))
-
-
-def _has_faded(trial: Trial) -> bool:
-    """Whether every class is about as likely for a usual item."""
-    belief = trial.state.targets.perceived
-    return bool(entropy(belief).mean() > FADED * math.log(belief.shape[1]))
-
-
-def _foretold(trial: Trial) -> float:
-    return float(trial.scores.sum())
-
-
-def _ahead(one: Trial, other: Trial, unseen: Graph) -> float:
-    """By how many standard errors one foretells unseen judgements better than the other."""
-    gain = one.scores - other.scores
-    if not len(gain):
-        return 0.0
-    error = jackknife_error(gain, unseen)
-    return float(gain.mean()) / max(error, LEAST_ERROR)
 
 
 def _tells(problem: JointProblem, head: Head, alone: State) -> bool:

@@ -1,0 +1,1 @@
+"""What EM fits to the inferred classes: networks, Gaussians, features that have no say."""

@@ -1,0 +1,1 @@
+"""Few judgements, carried by what items look like: micro-clusters, trees, neighbours."""

@@ -1,0 +1,1 @@
+"""What judgements tell of the perceived classes: their graph, belief propagation, mean field."""

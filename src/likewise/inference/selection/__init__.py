@@ -1,0 +1,1 @@
+"""Starts, heads, noise models and numbers of classes, chosen by judgements that were held out."""

@@ -1,0 +1,98 @@
+"""One fit to most of the judgements, and what it foretells about the rest.
+
+Errors are a jackknife over items; every judged pair counts alike.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from likewise.inference.em import Options, State
+from likewise.inference.heads.cross_fitting import Head
+from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead
+from likewise.inference.problem import JointProblem, nearly_identity
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.posterior import entropy
+from likewise.inference.propagation.sort_graph import SortGraph
+from likewise.inference.selection.as_found import as_found
+from likewise.inference.selection.ranking import answer_log_likelihood, by_pair, jackknife_error
+from likewise.inference.selection.start_selection import Start, em_from
+from likewise.io.progress import stage
+
+ROUNDS = 20  # of EM: cheap with these heads, and slow to settle
+PART = 0.06  # of the job at hand, which takes about sixteen fits like it
+MANY_CLASSES, FEW_ITERATIONS = 15, 10
+LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
+FADED = 0.9  # of the entropy of knowing nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A fit to the seen judgements, and log P(answer) (m,) of the unseen ones."""
+
+    state: State
+    head: Head
+    scores: Tensor
+    number: int = 0
+    """Of the start."""
+
+
+def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
+    """EM on all judgements with one head; T is the identity where features cannot tell it."""
+    if isinstance(head, AsFoundHead):
+        return as_found(problem, start)
+    rounds = max(problem.options.rounds, ROUNDS)
+    iterations = problem.options.iterations
+    if problem.n_classes > MANY_CLASSES:  # messages cost as many: go on from the last round's
+        iterations = min(iterations, FEW_ITERATIONS)
+    options: Options = replace(problem.options, rounds=rounds, iterations=iterations)
+    if isinstance(head, FlatHead):
+        options = replace(options, transition=nearly_identity(problem.n_classes))
+    state = em_from(problem, head, start, options)
+    if not isinstance(head, FlatHead):
+        return state
+    # However sure they are of other classes: what people see is what an item is.
+    return replace(state, targets=replace(state.targets, classes=state.targets.perceived))
+
+
+def tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
+    with stage(None, PART):
+        state = fit_with(seen, head, start)
+    belief = state.targets.perceived
+    if isinstance(seen.graph, SortGraph) and isinstance(unseen, SortGraph):
+        return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
+    scores = answer_log_likelihood(belief, unseen, state.channel).double()
+    return Trial(state, head, by_pair(scores, unseen))
+
+
+def most_telling(trials: list[Trial], unseen: Graph) -> Trial:
+    """Of the trials within a standard error of the best (the one-standard-error rule, Breiman et
+    al. 1984), the one under which all judgements are likeliest; one that has faded says nothing."""
+    decided = [trial for trial in trials if not _has_faded(trial)] or trials
+    best = max(decided, key=_foretold)
+    close = [trial for trial in decided if ahead(best, trial, unseen) <= 1]
+    # By the chain rule log P(seen) + log P(unseen | seen). The features' own density, which is
+    # part of a state's evidence, would outvote people.
+    return max(close, key=lambda trial: trial.state.posterior.evidence + _foretold(trial))
+
+
+def _has_faded(trial: Trial) -> bool:
+    """Whether every class is about as likely for a usual item."""
+    belief = trial.state.targets.perceived
+    return bool(entropy(belief).mean() > FADED * math.log(belief.shape[1]))
+
+
+def _foretold(trial: Trial) -> float:
+    return float(trial.scores.sum())
+
+
+def ahead(one: Trial, other: Trial, unseen: Graph) -> float:
+    """By how many standard errors one foretells unseen judgements better than the other."""
+    gain = one.scores - other.scores
+    if not len(gain):
+        return 0.0
+    error = jackknife_error(gain, unseen)
+    return float(gain.mean()) / max(error, LEAST_ERROR)
