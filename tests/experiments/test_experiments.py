@@ -389,6 +389,8 @@ def test_blocks_of_a_table_tell_which_code_made_them() -> None:
     assert "MCL" not in joint
     assert "MCL" in both
     assert "| joint |" in both
+    assert both.count("**Table 1") == 2  # a table for each code: rows that are to be compared
+    assert "joint" not in both.partition("**Table 1: MNIST, 1 trial, commit ccccccc**")[0][30:]
     with pytest.raises(InputError, match=r"\.joint and \.pairwise"):
         filled(".others")
 

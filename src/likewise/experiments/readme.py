@@ -44,8 +44,20 @@ def _content(name: str, groups: dict[str, list[Summary]]) -> str:
     group = _rows(name.removesuffix("_errors"), groups)
     if name.endswith("_errors"):
         return markdown_table(error_grid(group))
-    heading = ", ".join(filter(None, [title(group[0].table, group), made_by(group)]))
-    return f"**{heading}**\n\n{markdown_table(accuracy_grid(group))}"
+    return "\n\n".join(_one_table(rows) for rows in _by_commits(group))
+
+
+def _one_table(rows: list[Summary]) -> str:
+    heading = ", ".join(filter(None, [title(rows[0].table, rows), made_by(rows)]))
+    return f"**{heading}**\n\n{markdown_table(accuracy_grid(rows))}"
+
+
+def _by_commits(rows: list[Summary]) -> list[list[Summary]]:
+    """Rows that the same code made, together: rows of different code are not to be compared."""
+    found: dict[tuple[str, ...], list[Summary]] = {}
+    for row in rows:
+        found.setdefault(row.commits, []).append(row)
+    return list(found.values())
 
 
 def _rows(name: str, groups: dict[str, list[Summary]]) -> list[Summary]:
