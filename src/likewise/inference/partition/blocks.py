@@ -157,15 +157,15 @@ class Blocks:
             self.sweep(rng, float(temperature))
         self.settle(rng)
 
-    def merge(self) -> bool:
-        """The best merge of two groups, if it gains."""
+    def merge(self, at_a_loss: bool = False) -> bool:
+        """The best merge of two groups, if it gains, or ``at_a_loss``; whether there was one."""
         used = np.flatnonzero(self.size)
         score = self.prior.score
         current = score(self.cells, 1)
         np.fill_diagonal(current, 0)
         inside = np.diagonal(self.cells, axis1=1, axis2=2) / 2
         within = score(inside, 0)
-        best, pair = 1e-9, None
+        best, pair = -np.inf if at_a_loss else 1e-9, None
         for x, g in enumerate(used):
             others = used[x + 1 :]
             if not len(others):

@@ -58,6 +58,10 @@ class Problem:
         """Whether the number of groups is given."""
         return self.n_groups is not None
 
+    def of_any_number(self) -> Problem:
+        """The same without a given number of groups."""
+        return Problem(self.answers, self.prior, None, self.rng, self.asking)
+
     def same(self, labels: IntArray) -> FloatArray:
         """(P,) 1 where the two items of a judged pair share a group."""
         inside = labels[self.answers.left] == labels[self.answers.right]

@@ -9,20 +9,18 @@ import numpy as np
 from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
-from likewise.inference.partition.blocks import STRENGTHS, Blocks, CellPrior, fit_cells
-from likewise.inference.partition.model import Problem, State, size_log_prior
+from likewise.inference.partition.blocks import STRENGTHS, Blocks
+from likewise.inference.partition.cell_search import MAX_VISITS, CellSearch
+from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.pairs import effective_counts
-from likewise.inference.partition.search import canonical
+from likewise.inference.partition.starts import voted
 from likewise.inference.partition.visits import own_chances
 
 # Cells are worth having where there are few groups; a visit of an item costs K² beta functions.
 MAX_GROUPS, MAX_ITEMS = 40, 1500
 N_ROUNDS, FEW_ITEMS = 4, 200
-N_CHAINS = 3  # annealings of each candidate where items are few; the highest evidence stays
 CLOSE = 10.0  # nats: partitions within it are sampled around too
-ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
 GIBBS_SWEEPS = 50
-MAX_VISITS = 12_000  # of items, by one annealing or one chain
 
 
 @dataclass(frozen=True)
@@ -55,23 +53,23 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
     """
     answers, n = problem.answers, problem.answers.n_items
     candidates = [state.labels for state in states[: 1 if quick else 2]]
+    if not quick:  # what people see at a glance is finer, at times, than what two rates explain
+        candidates += voted(problem)
     rates, belief = states[0].rates, problem.same(states[0].labels)
     rounds = N_ROUNDS if n <= FEW_ITEMS else 2
     if quick or (answers.n_annotators == 1 and answers.n_pairs == len(answers.same)):
         rounds = 1  # all answers count alike, whatever the beliefs
     for turn in range(rounds):
         counts = _square_counts(answers, rates, belief)
-        if turn == 0 and not _cells_differ(problem, counts, candidates[0]):
+        search = CellSearch(problem, counts)
+        if turn == 0 and not _cells_differ(search, candidates[0]):
             return None
-        repeats = N_CHAINS if n <= FEW_ITEMS and not quick else 1
-        fits = [
-            fit_blocks(problem, counts, labels) for labels in candidates for _ in range(repeats)
-        ]
+        fits = [search.with_splits(search.anneal(labels)) for labels in candidates]
         fits.sort(key=lambda fit: -fit[0])
-        evidence, blocks = fits[0]
-        candidates = [fit[1].labels.copy() for fit in fits[:2] if fit[0] > evidence - CLOSE]
-        chains = [sample_partitions(fit[1], problem.rng) for fit in fits[: len(candidates)]]
-        drawn = np.concatenate(chains)
+        blocks = fits[0][1]
+        likely = [own for evidence, own in fits if evidence > fits[0][0] - CLOSE]
+        candidates = [own.labels.copy() for own in likely]
+        drawn = np.concatenate([sample_partitions(own, problem.rng) for own in likely])
         belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
         rates = fit_rates(answers, belief, rates)
     labels = agreed_partition(drawn, problem.fixed, problem.rng)
@@ -94,37 +92,10 @@ def _square_counts(answers: Answers, rates: Rates, belief: FloatArray) -> FloatA
     return counts
 
 
-def _cells_differ(problem: Problem, counts: FloatArray, labels: IntArray) -> bool:
+def _cells_differ(search: CellSearch, labels: IntArray) -> bool:
     """Whether the cells across groups spread more than one rate for all would let them."""
-    size_prior, _ = size_log_prior(labels, problem.n_groups)
-    prior = fit_cells(Blocks(counts[0], counts[1], labels, size_prior, problem.fixed))
+    prior = search.blocks(labels)[1].prior
     return prior.alpha[1] + prior.beta[1] < STRENGTHS[-1] / 2
-
-
-def fit_blocks(
-    problem: Problem, counts: FloatArray, labels: IntArray, n_rounds: int = 4
-) -> tuple[float, Blocks]:
-    """Moves, merges and cell priors in turn; the highest evidence and its partition."""
-    best: tuple[float, IntArray, CellPrior] | None = None
-    sweeps = max(min(ANNEAL_SWEEPS, MAX_VISITS // len(labels)), 2)
-    for turn in range(n_rounds + 1):
-        size_prior, total = size_log_prior(labels, problem.n_groups)
-        blocks = Blocks(counts[0], counts[1], labels, size_prior, problem.fixed)
-        blocks.prior = fit_cells(blocks)
-        evidence = blocks.score() + total
-        if best is None or evidence > best[0]:
-            best = evidence, blocks.labels.copy(), blocks.prior
-        if turn == n_rounds:
-            break
-        blocks.anneal(problem.rng, ANNEAL_FROM if turn < 2 else 0.0, sweeps if turn < 2 else 0)
-        while not problem.fixed and blocks.merge():
-            blocks.settle(problem.rng)
-        labels = canonical(blocks.labels)
-    assert best is not None
-    size_prior, _ = size_log_prior(best[1], problem.n_groups)
-    blocks = Blocks(counts[0], counts[1], best[1], size_prior, problem.fixed)
-    blocks.prior = best[2]
-    return best[0], blocks
 
 
 def sample_partitions(blocks: Blocks, rng: np.random.Generator) -> IntArray:

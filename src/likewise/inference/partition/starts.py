@@ -29,7 +29,12 @@ def starts(problem: Problem, pair_odds: FloatArray) -> list[IntArray]:
 
 def contractions(problem: Problem, pair_odds: FloatArray) -> list[IntArray]:
     """Groups by contraction of each pair's own log-odds (P,), and of its votes at guessed rates."""
-    found = [contracted(problem, pair_odds)]
+    return [contracted(problem, pair_odds), *voted(problem)]
+
+
+def voted(problem: Problem) -> list[IntArray]:
+    """Groups by contraction of the votes about each pair, at guessed rates."""
+    found = []
     for a, b in GUESSES:
         likelihood = log_likelihood(problem.answers, two_rates(problem.answers, a, b))
         found.append(contracted(problem, likelihood[:, 0] - likelihood[:, 1] + problem.prior))
