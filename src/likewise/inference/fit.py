@@ -211,12 +211,12 @@ def _fit_best_channel(
     start = guess(state.targets.perceived)
     best = compare_channels(log_f, problem.graph, options, problem.generator, start=start)
     if _kind(best.channel) != _kind(state.channel):
-        again = state.targets.perceived, best.channel
+        targets = state.targets
         with stage("EM with the noise model that answers prefer"):
             if problem.features is None:
-                state, head = fit_from_starts(problem, [again])
+                state, head = fit_from_starts(problem, [(targets.perceived, best.channel)])
             else:
-                state = fit_with(problem, head, again)
+                state = fit_with(problem, head, (targets.classes.float(), best.channel))
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen

@@ -2,15 +2,17 @@
 
 Everything is fitted to most of the judgements first and asked about the rest. Evidence cannot
 compare these: the density of the features outvotes people, and a head that follows every judgement
-explains its own best. Errors are a jackknife over items. What is simpler is kept: a stiff head
-unless a flexible one foretells better by more than the error, no features unless they foretell
-clearly better, than none and than those of other items would (a permutation test). That people
-mistake an item is believed only where features tell a good part of what people see, and few items
-lie between the classes. Among starts that foretell alike, the evidence of all judgements decides.
+explains its own best. Errors are a jackknife over items. Heads are loosened step by step, as long
+as that foretells as well. What is simpler is kept: no network unless it foretells better by more
+than the error, no features unless they foretell clearly better, than none and than those of other
+items would (a permutation test). That people mistake an item is believed only where features tell a
+good part of what people see, and few items lie between the classes. Among starts that foretell
+alike, the evidence of all judgements decides.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -18,6 +20,7 @@ import torch
 from likewise.inference.em import State, first_targets, fold_of_items
 from likewise.inference.heads.cross_fitting import Head, judged_score
 from likewise.inference.heads.ensemble import TINY
+from likewise.inference.heads.gaussian import GaussianHead
 from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead, PriorHead, ShuffledHead
 from likewise.inference.lifting.neighbours import Neighbours, nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
@@ -68,7 +71,7 @@ def fit_selected(
     if isinstance(chosen.head, AsFoundHead):
         start = _found_again(problem, channel, promising_starts(problem)[chosen.number])
     else:
-        start = chosen.state.targets.perceived, chosen.state.channel
+        start = chosen.state.targets.classes.float(), chosen.state.channel
     return fit_with(problem, chosen.head, start), chosen.head
 
 
@@ -96,7 +99,7 @@ def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None
         return None
     starts: list[Start] = [(in_known_order(belief, known), RateChannel()) for belief in beliefs]
     chosen = select_trial(seen, whole.graph.select(held.to(whole.graph.device)), starts)
-    state = fit_with(whole, chosen.head, (chosen.state.targets.perceived, RateChannel()))
+    state = fit_with(whole, chosen.head, (chosen.state.targets.classes.float(), RateChannel()))
     channel = pairwise_channel(state.targets.perceived, problem.graph)
     return replace(state, channel=channel), chosen.head
 
@@ -126,12 +129,14 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
 def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Trial]:
     """All starts with the stiffest head, and all heads from the best of these; the best of all, and
     the same with the features of other items."""
-    stiff, *flexible = seen.heads()
-    trials = [tried(seen, unseen, stiff, start) for start in starts]
+    heads = seen.heads()
+    gaussian = [head for head in heads if isinstance(head, GaussianHead)]
+    trials = [tried(seen, unseen, gaussian[0], start) for start in starts]
     best = most_telling(trials, unseen)
     start = starts[trials.index(best)]
+    best = _loosened(seen, unseen, best, gaussian[1:])
     near = _neighbours(seen)
-    for head in flexible:
+    for head in heads[len(gaussian) :]:
         other = tried(seen, unseen, head, start)
         # What foretells people better may have learned their mistakes.
         one, two = best.state.targets, other.state.targets
@@ -141,7 +146,25 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tu
         if (lead > 1 and not mistakes) or (lead > -CLEARLY and mended):
             best = other
     order = torch.randperm(seen.graph.n_items, generator=seen.generator).to(seen.graph.device)
-    return best, tried(seen, unseen, ShuffledHead(best.head, order), start)
+    way = gaussian if isinstance(best.head, GaussianHead) else [best.head]
+    first, *others = (ShuffledHead(head, order) for head in way)
+    shuffled = tried(seen, unseen, first, start)
+    return best, _loosened(seen, unseen, shuffled, others)
+
+
+def _loosened(seen: JointProblem, unseen: Graph, best: Trial, heads: Sequence[Head]) -> Trial:
+    """The same with less and less stiff heads, each begun from the classes that the one before
+    found (a continuation method, Allgower & Georg 1990), as long as these foretell as well.
+
+    A flexible head that begins from what people see learns their mistakes as classes; one that
+    begins from what a stiff head has mended keeps that, and tells more finely where classes end.
+    """
+    for head in heads:
+        other = tried(seen, unseen, head, (best.state.targets.classes.float(), best.state.channel))
+        if ahead(other, best, unseen) <= -1:
+            break
+        best = other
+    return best
 
 
 def _neighbours(problem: JointProblem) -> Neighbours:
