@@ -134,7 +134,9 @@ def of_two_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two ranks have left in a folder."""
     folder = tmp_path_factory.mktemp("ranks")
     crowd(203, 60).write(folder / "crowd.parquet")
-    multiprocessing.spawn(work_as_rank, (free_port(), str(folder)), nprocs=2)
+    # Copies of this process: new ones would import PyTorch, for longer than they work.
+    given = free_port(), str(folder)
+    multiprocessing.start_processes(work_as_rank, given, nprocs=2, start_method="fork")
     return folder
 
 
