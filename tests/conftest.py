@@ -6,6 +6,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from short_fits import draw_less
+
 torch.set_num_threads(1)
 # No deadlines: a shared machine is slow at times, and that is no failure.
 settings.register_profile(
@@ -16,6 +18,12 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("likewise")
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions are searched for with fewer repetitions: clear groups are found all the same."""
+    draw_less(monkeypatch)
 
 
 @pytest.fixture

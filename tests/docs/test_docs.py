@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from docs_pages import DOCS, ROOT, blocks_of, data_folder, inside, run_page
+from short_fits import cut_short
 
 # Run by other tests, with what their pages need.
 ELSEWHERE = {
@@ -28,6 +29,8 @@ def needs_data(path: Path) -> bool:
 
 
 SLOW = {"crowd", "suggestion"}  # fits by EM
+# Pages whose fits take many seconds: here they are cut short, and by make test-all they are not.
+LONG = ("benchmark", "group", "index", "noise-models", "photographs", "report", "survey", "texts")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -36,17 +39,11 @@ def words_of(line: str) -> list[str]:
     return re.findall(r"[A-Za-z]{2,}", line)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if needs_data(path) else [])
-        for path in PAGES
-    ],
-)
-def test_every_block_runs_and_prints_what_the_page_says(path: Path, tmp_path: Path) -> None:
+def follow(path: Path, folder: Path) -> None:
+    """Run a page in a folder; what is printed has the lines that the page says."""
     blocks = blocks_of(path.read_text(encoding="utf-8"))
     needed = [block.needs for block in blocks if block.needs]
-    with inside(tmp_path):
+    with inside(folder):
         printed = {block.line: output for block, output in run_page(path)}
     for before, block in itertools.pairwise(blocks):
         if block.is_output and before.line in printed:
@@ -57,6 +54,27 @@ def test_every_block_runs_and_prints_what_the_page_says(path: Path, tmp_path: Pa
     missing = [name for name in needed if data_folder(name) is None]
     if missing:
         pytest.skip(f"the rest of {path.name} needs the data set {', '.join(missing)}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if needs_data(path) else [])
+        for path in PAGES
+    ],
+)
+def test_every_block_runs_and_prints_what_the_page_says(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path.stem in LONG:
+        cut_short(monkeypatch, epochs=6)  # by two, not every class is found
+    follow(path, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    follow(DOCS / f"{name}.md", tmp_path)
 
 
 def test_a_page_that_is_wrong_is_found_out(tmp_path: Path) -> None:

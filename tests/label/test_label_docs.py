@@ -12,6 +12,7 @@ from PIL import Image
 
 from label_people import Visitor
 from likewise.label import create_app
+from short_fits import cut_short
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "label.md"
@@ -44,9 +45,10 @@ def test_the_python_of_the_page_runs(photographs):
     assert Path("judgements.parquet").exists()
 
 
-def test_the_commands_of_the_page_run(photographs, capsys):
+def test_the_commands_of_the_page_run(photographs, monkeypatch, capsys):
     from likewise.cli import run
 
+    cut_short(monkeypatch)
     lines = [line for block in blocks("bash") for line in block.splitlines()]
     commands = [
         line.split()[1:]

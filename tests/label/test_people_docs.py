@@ -17,6 +17,7 @@ from docs_pages import blocks_of, run_page
 from label_people import Sorter, Visitor
 from likewise.label import create_app
 from likewise.label.hiring import Hiring
+from short_fits import cut_short
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +46,8 @@ def check(page: str) -> None:
         assert (path.parent / name).exists()
 
 
-def test_sorting(photographs):
+def test_sorting(photographs, monkeypatch):
+    cut_short(monkeypatch)
     ada = Sorter(create_app("photos", "sorts.db", sort=35, show_names=True), "Ada")
     for _ in range(2):
         ada.sort_all(lambda name: int(name[0]))
