@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 import threading
 
@@ -10,8 +12,9 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from likewise.errors import InputError
-from likewise.label import serve
+from likewise.label import refit, serve
 from likewise.label.refit import ModelSuggester
+from short_fits import cut_short
 
 
 def child(code: str) -> tuple[str, ...]:
@@ -72,10 +75,24 @@ def task_about_blobs(tmp_path):
     return {"items": tmp_path / "points.npy", "judgements": judgements}
 
 
-def test_a_model_chooses_pairs_of_items(tmp_path):
-    task = task_about_blobs(tmp_path)
-    suggester = ModelSuggester(task["items"], classes=3)
-    pairs = suggester(task["judgements"])
+def check(pairs):
     assert pairs
     names = {str(k) for k in range(60)}
     assert all(left in names and right in names and left != right for left, right in pairs)
+
+
+def test_a_model_chooses_pairs_of_items(tmp_path, monkeypatch, capsys):
+    """What the child does, in this process."""
+    cut_short(monkeypatch)
+    monkeypatch.setattr("os.nice", lambda more: None)
+    asked = task_about_blobs(tmp_path)
+    task = {"items": str(asked["items"]), "classes": 3, "id_column": None, "image_size": 32}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(asked | task)))
+    assert refit.main() == 0
+    check(json.loads(capsys.readouterr().out.splitlines()[-1]))
+
+
+@pytest.mark.slow
+def test_a_model_in_a_process_of_its_own_chooses_pairs_of_items(tmp_path):
+    task = task_about_blobs(tmp_path)
+    check(ModelSuggester(task["items"], classes=3)(task["judgements"]))
