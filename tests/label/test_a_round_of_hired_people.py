@@ -18,6 +18,7 @@ import pytest
 
 from forked import Forked
 from likewise.cli import main, run
+from short_fits import cut_short
 
 TOKEN = "a token of our own"
 PEOPLE, QUESTIONS, GOLD = 6, 40, 10
@@ -114,7 +115,7 @@ def host(study):
     server.communicate(timeout=30)
 
 
-def test_a_round_of_hired_people(study, host):
+def test_a_round_of_hired_people(study, host, monkeypatch):
     token = f"token={TOKEN.replace(' ', '%20')}"
     addresses = [f"{token}&PROLIFIC_PID=5f{k:022x}&STUDY_ID=s" for k in range(PEOPLE - 1)]
     addresses += [f"{token}&workerId=A1CARELESS&assignmentId=3X"]
@@ -152,6 +153,7 @@ def test_a_round_of_hired_people(study, host):
     assert described["agreement"]["pairs"] > 50
     assert 0.2 < described["agreement"]["alpha"] < 1
 
+    cut_short(monkeypatch, epochs=20)
     options = ("--classes", KINDS, "--out", "run", "--json")
     likewise("fit", "features.csv", "round.db", *options)
     truth = "item,label\n" + "".join(f"item {k:02d},{k % KINDS}\n" for k in range(ITEMS))

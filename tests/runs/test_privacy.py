@@ -13,6 +13,7 @@ from likewise.cli import run as command
 from likewise.pairs import Pairs
 from likewise.pairs.privacy import without_names
 from likewise.runs import Run
+from short_fits import cut_short
 
 Image = pytest.importorskip("PIL.Image")
 PEOPLE = ("Zoe Quist", "Ada Byron", "Mo Salah")
@@ -47,7 +48,9 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     for name, words in (("private", ["--private"]), ("open", [])):
         asked = ["fit", str(items), str(pairs), "--out", str(folder / name), "--classes", "2"]
         asked += ["--network", "mlp", "--noise", "annotator", "--quiet", "--device", "cpu", *words]
-        assert command(asked) == 0
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            cut_short(monkeypatch)
+            assert command(asked) == 0
     return folder / "private", folder / "open"
 
 
