@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from likewise.inference.em import Options
@@ -48,6 +49,7 @@ def test_a_start_stands_and_judgements_say_how_sure_items_are_of_it() -> None:
     assert worse.evidence < state.evidence
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_features_decide_where_judgements_alone_say_nothing() -> None:
     """Three answers an item and ten classes: without the features nothing can be found."""
     rng = np.random.default_rng(0)

@@ -46,7 +46,7 @@ def test_people_who_do_not_look_are_not_listened_to() -> None:
     np.testing.assert_allclose(found.channel.rates()[:4], RATES[:4], atol=0.12)
 
 
-@pytest.mark.parametrize("world", [2, 3, 4])
+@pytest.mark.parametrize("world", [2, pytest.param(3, marks=pytest.mark.slow), 4])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_beliefs_and_people_are_those_of_one_process(world: int, weighted: bool) -> None:
     pairs, _ = crowd(weighted=weighted)

@@ -78,14 +78,15 @@ def test_it_learns_from_slips_and_finds_their_rates():
     assert result.choice.startswith("judgement")
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_it_sets_careless_people_aside():
-    X, y = blobs(200, 3)
-    base = Pairs.from_labels(y, 30, 0)
+    X, y = blobs(120, 3)
+    base = Pairs.from_labels(y, 40, 0)
     rng = np.random.default_rng(0)
     person = rng.integers(0, 20, len(base))
     u = rng.random(len(base))
     same = np.where(person < 12, base.same ^ (u < 0.1), np.where(person < 17, u < 0.5, False))
-    pairs = Pairs(base.left, base.right, same, [f"p{k:02d}" for k in person], n_items=200)
+    pairs = Pairs(base.left, base.right, same, [f"p{k:02d}" for k in person], n_items=120)
     result = fit_joint(X, pairs, 3, random_state=0, options=FAST)
     assert "annotator" in result.choice.split(":")[0]
     assert set(result.annotators["annotator"][:12]) == {f"p{k:02d}" for k in range(12)}
@@ -258,6 +259,7 @@ def crowd(seed: int = 0) -> tuple[np.ndarray, np.ndarray, Pairs]:
     return X.astype(np.float32), y, named
 
 
+@pytest.mark.slow  # test_fit_selection.py has another crowd that features mend
 def test_features_mend_what_people_agree_to_get_wrong():
     X, y, pairs = crowd()
     result = fit_joint(X, pairs, 3, random_state=0)
@@ -266,6 +268,7 @@ def test_features_mend_what_people_agree_to_get_wrong():
     assert result.transition.diagonal().min() < 0.85
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_judgements_keep_apart_what_features_blur():
     """Two kinds nearly alike in the features, another that falls in two: k-means gets it wrong."""
     rng = np.random.default_rng(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from numpy.typing import NDArray
 
@@ -38,9 +39,10 @@ from likewise.noise.channels import RateChannel
 from likewise.pairs import Pairs
 
 N_ITEMS, N_CLASSES = 150, 3
+FAST = Options(folds=2, epochs=12, start_steps=150)  # of networks
 
 
-def people(z: NDArray[np.int64], rng: np.random.Generator, total: int = 4500) -> Pairs:
+def people(z: NDArray[np.int64], rng: np.random.Generator, total: int = 2400) -> Pairs:
     """30 answers a person, nine in ten right, of what everybody sees in the items."""
     left = rng.integers(0, len(z), total)
     right = (left + rng.integers(1, len(z), total)) % len(z)
@@ -57,6 +59,7 @@ def crowd(apart: float, misled: float, seed: int = 0) -> tuple[NDArray[np.float3
     return items.astype(np.float32), y, z
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_features_that_say_nothing_have_no_say() -> None:
     items, y, _ = crowd(apart=0.0, misled=0.0)
     rng = np.random.default_rng(1)
@@ -69,15 +72,18 @@ def test_features_that_say_nothing_have_no_say() -> None:
     assert float(state.transition.diagonal().min()) > 0.99
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_columns_that_say_nothing_do_not_touch_what_judgements_say() -> None:
     """A network that is trained on them afterwards knows nothing, and its posterior is not told."""
     rng = np.random.default_rng(2)
     y = rng.integers(0, 4, 100)
     items = rng.normal(size=(100, 8)).astype(np.float32)
-    clf = SimilarityClassifier(4, random_state=0, verbose=False).fit(items, people(y, rng, 1500))
+    clf = SimilarityClassifier(4, recipe={"epochs": 20}, random_state=0, verbose=False)
+    clf.fit(items, people(y, rng, 1500))
     assert matched_accuracy(np.asarray(clf.labels_), y) > 0.97
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_features_that_show_the_classes_mend_what_people_take_for_another() -> None:
     items, y, z = crowd(apart=1.0, misled=0.2)
     pairs = people(z, np.random.default_rng(1))
@@ -87,20 +93,21 @@ def test_features_that_show_the_classes_mend_what_people_take_for_another() -> N
     assert result.module is not None
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_many_classes_begin_from_the_partition_of_the_judgements() -> None:
-    """24 classes of five: neither eigenvectors nor clusters of empty features find them."""
+    """18 classes of five: neither eigenvectors nor clusters of empty features find them."""
     rng = np.random.default_rng(0)
-    y = np.arange(120) % 24
-    i, j = np.triu_indices(120, 1)
+    y = np.arange(90) % 18
+    i, j = np.triu_indices(90, 1)
     asked = np.flatnonzero((y[i] == y[j]) | (rng.random(len(i)) < 0.15))
     asked = np.repeat(asked, 3)
     left, right = i[asked], j[asked]
     right_answer = rng.random(len(left)) < 0.9
     same = np.where(right_answer, y[left] == y[right], y[left] != y[right])
     names = [f"p{k % 20:02d}" for k in range(len(left))]
-    pairs = Pairs(left, right, same, names, n_items=120)
-    items = rng.normal(size=(120, 40)).astype(np.float32)
-    result = fit_joint(items, pairs, 24, random_state=0)
+    pairs = Pairs(left, right, same, names, n_items=90)
+    items = rng.normal(size=(90, 40)).astype(np.float32)
+    result = fit_joint(items, pairs, 18, random_state=0)
     assert matched_accuracy(result.classes.argmax(1), y) > 0.95
 
 
@@ -162,15 +169,16 @@ def test_several_people_about_a_small_table_have_all_starts_and_heads() -> None:
     assert alone.features is None  # lifting and a network of its own recipe take it
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_where_judgements_say_little_a_network_learns_from_what_em_believes() -> None:
-    """12 kinds of 12 items, 6 columns that show them: few judgements for each two kinds."""
+    """9 kinds of 9 items, 6 columns that show them: few judgements for each two kinds."""
     rng = np.random.default_rng(3)
-    y = np.repeat(np.arange(12), 12)
-    items = (3 * rng.normal(size=(12, 6))[y] + rng.normal(size=(144, 6))).astype(np.float32)
-    result = fit_joint(items, people(y, rng, 700), 12, random_state=0)
+    y = np.repeat(np.arange(9), 9)
+    items = (3 * rng.normal(size=(9, 6))[y] + rng.normal(size=(81, 6))).astype(np.float32)
+    result = fit_joint(items, people(y, rng, 360), 9, random_state=0, options=FAST)
     assert result.features_say_more
     assert result.module is None
-    clear = fit_joint(items[:36], people(y[:36], rng, 2000), 3, random_state=0)
+    clear = fit_joint(items[:27], people(y[:27], rng, 500), 3, random_state=0, options=FAST)
     assert not clear.features_say_more
 
 

@@ -195,8 +195,11 @@ def test_blocks_score_and_gains(rng: np.random.Generator) -> None:
     assert blocks.score() == pytest.approx(slow_blocks(counts, moved, blocks.prior))
 
 
-@pytest.mark.parametrize("n_groups", [None, 5])
-@pytest.mark.parametrize("swapped", [0, 3])
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize(
+    ("swapped", "n_groups"),
+    [(0, 5), (3, 5), (3, None), pytest.param(0, None, marks=pytest.mark.slow)],
+)
 def test_finds_groups(rng: np.random.Generator, n_groups: int | None, swapped: int) -> None:
     truth = rng.permutation(np.arange(50) % 5)
     left, right, same, who = crowd(rng, truth, 900, 1, swapped)
@@ -208,6 +211,7 @@ def test_finds_groups(rng: np.random.Generator, n_groups: int | None, swapped: i
     assert right_side.mean() > 0.97
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_many_small_groups(rng: np.random.Generator, quick: bool) -> None:
     truth = np.arange(120) // 3
@@ -220,6 +224,7 @@ def test_many_small_groups(rng: np.random.Generator, quick: bool) -> None:
     assert abs(found.n_groups - 40) <= 4
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_same_seed_same_result_and_weight_zero_is_ignored(rng: np.random.Generator) -> None:
     truth = np.arange(24) % 3
     left, right, same, who = crowd(rng, truth, 150, 1)
@@ -271,42 +276,44 @@ def test_pair_prior_learns_similarity(rng: np.random.Generator) -> None:
 
 
 def test_of_a_given_number_draws_decide_not_the_likeliest_partition() -> None:
-    """20 groups of 6 items, hubs asked oftenest and one asked pair in twelve inside a group: many
+    """12 groups of 6 items, hubs asked oftenest and one asked pair in twelve inside a group: many
     items have hardly a link, and the likeliest partition puts them where chance has it."""
     likeliest, drawn = [], []
     for seed in range(3):
         rng = np.random.default_rng([seed, 5])
-        truth = rng.permutation(np.repeat(np.arange(20), 6))
-        i, j = np.triu_indices(120, 1)
-        hub = rng.pareto(1.5, 120) + 0.2
+        truth = rng.permutation(np.repeat(np.arange(12), 6))
+        i, j = np.triu_indices(72, 1)
+        hub = rng.pareto(1.5, 72) + 0.2
         weight = hub[i] * hub[j] * np.where(truth[i] == truth[j], 4.0, 1.0)
-        pool = rng.choice(len(i), 600, replace=False, p=weight / weight.sum())
-        pair = rng.choice(pool, 3600)
-        said = rng.random(3600) < np.where(truth[i[pair]] == truth[j[pair]], 0.85, 0.15)
-        answers = Answers.build(i[pair], j[pair], said, 120, None, None)
-        fit = fit_partition(answers, None, None, 20, rng)
-        assert len(np.unique(fit.sampled.labels)) == 20
+        pool = rng.choice(len(i), 300, replace=False, p=weight / weight.sum())
+        pair = rng.choice(pool, 1800)
+        said = rng.random(1800) < np.where(truth[i[pair]] == truth[j[pair]], 0.85, 0.15)
+        answers = Answers.build(i[pair], j[pair], said, 72, None, None)
+        fit = fit_partition(answers, None, None, 12, rng)
+        assert len(np.unique(fit.sampled.labels)) == 12
         likeliest.append(adjusted_rand_score(truth, fit.states[0].labels))
         drawn.append(adjusted_rand_score(truth, fit.sampled.labels))
     assert np.mean(drawn) > np.mean(likeliest) + 0.03, (likeliest, drawn)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_which_pairs_were_asked_counts_where_the_number_of_groups_is_given() -> None:
-    """80 groups of 3, neighbours in a similarity asked: what was not asked is likely apart."""
+    """40 groups of 3, neighbours in a similarity asked: what was not asked is likely apart."""
     rng = np.random.default_rng(4)
-    truth = np.repeat(np.arange(80), 3)
-    place = truth // 4 + 0.15 * rng.standard_normal(240)  # four groups look alike
-    i, j = np.triu_indices(240, 1)
+    truth = np.repeat(np.arange(40), 3)
+    place = truth // 4 + 0.15 * rng.standard_normal(120)  # four groups look alike
+    i, j = np.triu_indices(120, 1)
     asked = (np.abs(place[i] - place[j]) < 0.3) & (rng.random(len(i)) < 0.6)
     asked |= truth[i] == truth[j]
     left, right = np.repeat(i[asked], 3), np.repeat(j[asked], 3)
     said = rng.random(len(left)) < np.where(truth[left] == truth[right], 0.8, 0.2)
     for find in (infer_partition, find_labels):
-        found = find(left, right, said, n_items=240, n_groups=80, seed=0)
+        found = find(left, right, said, n_items=120, n_groups=40, seed=0)
         labels = found.labels if isinstance(found, Partition) else found
         assert adjusted_rand_score(truth, labels) > 0.9
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("draw", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_rough_large_groups_are_found_whose_number_is_not_told(draw: int) -> None:
     """Three groups, and answers that are little better than chance."""

@@ -90,6 +90,7 @@ def test_large_groups_may_be_asked_about_as_little_as_small_ones(rng: np.random.
     assert ratios.unasked[30] > -0.3
 
 
+@pytest.mark.slow  # test_partition.py has a quicker one, of a given number of groups
 def test_suggested_pairs_find_sparse_groups(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
