@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
-from likewise.inference.fit import JointResult
+from likewise.inference.em import Options
+from likewise.inference.fit import JointResult, fit_joint
 from likewise.inference.propagation.graph_beliefs import GraphBeliefs, graph_beliefs
 from likewise.methods import evidence as module
+from likewise.methods import joint
 from likewise.methods.dispatch import fit
 from likewise.methods.evidence import DECIDED, Evidence, find_evidence
 from likewise.methods.joint import joint_program
@@ -306,8 +309,15 @@ def sparse_problem(z: Labels, X: NDArray[np.float32], seed: int = 0) -> Problem:
     return Problem(X, flipped(pairs, len(pairs) // 20), 3, recipe=QUICK.with_(teachers=2))
 
 
-def test_sparse_judgements_are_completed_by_em(monkeypatch: pytest.MonkeyPatch) -> None:
+def only_short_em(monkeypatch: pytest.MonkeyPatch) -> None:
+    """EM alone, with networks that learn for a while: blobs are soon told apart."""
     monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
+    short = Options(rounds=4, folds=2, epochs=12, start_steps=150)
+    monkeypatch.setattr(module, "fit_joint", partial(fit_joint, options=short))
+
+
+def test_sparse_judgements_are_completed_by_em(monkeypatch: pytest.MonkeyPatch) -> None:
+    only_short_em(monkeypatch)
     X, y = blobs(n=240, apart=5.0)
     problem = sparse_problem(y, X)
     found = find_evidence(problem, "estimate", "auto")
@@ -319,6 +329,7 @@ def test_sparse_judgements_are_completed_by_em(monkeypatch: pytest.MonkeyPatch) 
     assert [row["method"] for row in found.history] == ["em"] * len(found.history)
     assert [row["epoch"] for row in found.history] == list(range(len(found.history)))
     assert not any("seconds" in row for row in found.history)
+    monkeypatch.setattr(joint, "find_evidence", lambda *_: found)  # which it would find again
     fitted = run_program(joint_program(problem))
     predicted = logits_of(fitted.model, X, CPU).argmax(dim=1).numpy()
     assert matched_accuracy(predicted, y) > 0.95
@@ -334,7 +345,7 @@ ASYMMETRIC = np.array([[0.9, 0.1, 0.0], [0.0, 0.6, 0.4], [0.3, 0.0, 0.7]])
 def test_em_too_takes_a_given_t_in_any_order(
     monkeypatch: pytest.MonkeyPatch, order: list[int]
 ) -> None:
-    monkeypatch.setattr(module, "lift_judgements", nothing_lifted)
+    only_short_em(monkeypatch)
     X, y = blobs(n=300, apart=5.0)
     z = corrupt_labels(y, ASYMMETRIC, 1)
     problem = sparse_problem(z, X)
