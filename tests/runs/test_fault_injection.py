@@ -25,6 +25,7 @@ from likewise.experiments import grid
 from likewise.io.atomic import new_folder, replacing, write_json, write_text
 from likewise.methods.pairwise import mns_program
 from likewise.methods.problem import Problem
+from likewise.noise import corrupt_labels, symmetric
 from likewise.pairs import Pairs
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.recipe import Recipe
@@ -172,6 +173,17 @@ def kills(fits: int, tables: int, out: Path) -> dict[str, int]:
     return found
 
 
+def few_data(folder: Path) -> None:
+    """Of a quarter of the items, and only what fits need."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=100)
+    items = rng.normal(size=(100, 16)) + 3 * np.eye(4, 16)[labels]
+    perceived = corrupt_labels(labels, symmetric(4, 0.2), rng)
+    folder.mkdir()
+    np.save(folder / "items.npy", items.astype(np.float32))
+    Pairs.from_labels(perceived, per_item=40, random_state=0).write(folder / "pairs.csv")
+
+
 def test_two_killed_fits_go_on_to_the_same_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +191,7 @@ def test_two_killed_fits_go_on_to_the_same_model(
     monkeypatch.setattr(grid, "CHECKPOINT_SECONDS", grid.CHECKPOINT_SECONDS)  # it sets another
     short = {"mns": "--method mns --epochs 4", "joint": "--method joint --noise class --epochs 6"}
     monkeypatch.setattr(module, "FITS", {name: text.split() for name, text in short.items()})
+    monkeypatch.setattr(module, "make_data", few_data)
     options = ["--fits", "2", "--tables", "0", "--others", "0", "--servers", "0"]
     found = module.main([*options, "--out", str(tmp_path / "kills.json")])
     assert (found["resumed"], found["equal"], found["torn_files"]) == (2, 2, 0)

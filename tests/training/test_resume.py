@@ -67,7 +67,7 @@ def problem(
     recipe: Recipe, noise: float = 0.2, complete: bool = True, held_out: float = 0.1
 ) -> Problem:
     items, z = blobs(noise)
-    pairs = Pairs.from_labels(z, None if complete else 20, random_state=0)
+    pairs = Pairs.from_labels(z, None if complete else 6, random_state=0)
     return Problem(items, pairs, 4, recipe=recipe, held_out=held_out, seed=2)
 
 
@@ -298,7 +298,7 @@ def slipping() -> tuple[NDArray[np.float32], Pairs]:
 @pytest.mark.parametrize("lives", [3, pytest.param(1, marks=pytest.mark.slow)])
 def test_em_goes_on_from_its_replay_cache(tmp_path: Path, lives: int) -> None:
     items, pairs = slipping()
-    options = Options(rounds=4, epochs=3, final_epochs=3)
+    options = Options(rounds=4, epochs=3, final_epochs=3, start_steps=60)
     whole = fit_joint(items, pairs, 4, random_state=0, options=options)
     checkpoints = Checkpoints(tmp_path, {"data": "these"}, every_seconds=0)
     replay_cache = Interrupted(checkpoints)

@@ -20,7 +20,7 @@ def programs() -> list[MethodProgram]:
     return [
         joint_program(tiny_problem(RECIPE, noise=0.2)[0]),
         mns_program(tiny_problem(RECIPE, noise=0.2)[0]),
-        pairwise_program(tiny_problem(longer, per_item=10)[0], "mcl"),
+        pairwise_program(tiny_problem(longer, per_item=4)[0], "mcl"),
         joint_program(tiny_problem(longer, noise=0.2, seed=3)[0]),
     ]
 
