@@ -101,8 +101,23 @@ def test_other_settings_do_not_mix(runs: Path, settings: TableSettings, digits: 
         run_table(settings.cut(epochs=1), digits, runs, devices=[CPU])
 
 
+@pytest.fixture(scope="module")
+def brief(settings: TableSettings) -> TableSettings:
+    """For what is the same however long it is trained."""
+    return settings.cut(epochs=2)
+
+
+@pytest.fixture(scope="module")
+def brief_runs(
+    brief: TableSettings, digits: Dataset, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    out = tmp_path_factory.mktemp("brief")
+    run_table(brief, digits, out, devices=[CPU])
+    return out
+
+
 def test_an_interrupted_table_goes_on_and_gives_the_same(
-    runs: Path, settings: TableSettings, digits: Dataset, tmp_path: Path
+    brief_runs: Path, brief: TableSettings, digits: Dataset, tmp_path: Path
 ) -> None:
     class Stop(Exception):
         pass
@@ -111,20 +126,21 @@ def test_an_interrupted_table_goes_on_and_gives_the_same(
         raise Stop  # after MCL, before the MNS that goes on from it
 
     with pytest.raises(Stop):
-        run_table(settings, digits, tmp_path, devices=[CPU], report=stop)
+        run_table(brief, digits, tmp_path, devices=[CPU], report=stop)
     assert [r["method"] for r in load_results(tmp_path)] == ["mcl"]
     told: list[dict[str, Any]] = []
-    run_table(settings, digits, tmp_path, devices=[CPU], report=told.append)
+    run_table(brief, digits, tmp_path, devices=[CPU], report=told.append)
     assert [r["method"] for r in told] == ["mns_estimated", "mns_true", "kcl", "joint"]
-    assert strip(load_results(tmp_path)) == strip(load_results(runs))
+    assert strip(load_results(tmp_path)) == strip(load_results(brief_runs))
 
 
-def test_concurrency_changes_nothing(runs: Path, settings: TableSettings, digits: Dataset) -> None:
+def test_concurrency_changes_nothing(
+    brief_runs: Path, brief: TableSettings, digits: Dataset, tmp_path: Path
+) -> None:
     from likewise.experiments.grid import run_chains
 
-    out = runs.parent / "concurrency"
-    run_chains(plan(settings), settings, digits, out, CPU, concurrency=3)
-    assert strip(load_results(out)) == strip(load_results(runs))
+    run_chains(plan(brief), brief, digits, tmp_path, CPU, concurrency=3)
+    assert strip(load_results(tmp_path)) == strip(load_results(brief_runs))
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ held_out = 0.2
 image_size = 16
 workers = 0
 [training]
-epochs = 4
+epochs = 2
 batch_size = 16
 flip = true
 [joint]
@@ -45,6 +45,7 @@ batch_size = 16
 schedule = "cosine"
 ema_decay = 0.0
 mixup = 0.0
+students = [{ epochs = 4 }, { epochs = 4 }]
 """
 
 
