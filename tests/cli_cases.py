@@ -47,7 +47,7 @@ def make_files(folder: Path) -> Files:
     return Files(folder)
 
 
-FIT = ("--classes", "3", "--epochs", "80", "--quiet")
+FIT = ("--classes", "3", "--epochs", "30", "--quiet")
 
 
 def run(*arguments: str) -> int:

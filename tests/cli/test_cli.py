@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,7 +119,7 @@ def test_fit_leaves_a_whole_run(files: Files) -> None:
     config = json.loads((Path(files.run) / "config.json").read_text())
     assert config["seed"] == 0
     assert len(config["items"]["sha256"]) == 64
-    assert config["parameters"]["recipe"] == {"epochs": 80}
+    assert config["parameters"]["recipe"] == {"epochs": 30}
     assert not list(files.folder.glob("*.checkpoints"))
 
 
@@ -207,8 +208,7 @@ def test_suspects_finds_the_flipped_judgement(
 def test_names_are_used_from_then_on(
     files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = str(tmp_path / "run")
-    assert run("fit", files.items_npy, files.pairs_csv, "--out", out, *FIT) == 0
+    out = str(shutil.copytree(files.run, tmp_path / "run"))
     few = tmp_path / "few.csv"
     few.write_text("item,label\n0,ant\n1,bee\n2,cat\n3,ant\n")
     named = outcome(capsys, "name", out, str(few))
@@ -280,6 +280,7 @@ def test_demo_compares_every_method_and_leaves_a_run(
     from likewise.runs import Run
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("likewise.runs.maps.LANDMARKS", 100)
     said: list[str] = []
     outcome = run_demo(noise=0.1, report=said.append, recipe={"epochs": 2})
     assert [row["method"] for row in outcome["methods"]] == [
