@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,17 +39,41 @@ class Thumb(nn.Module):
 
 def write_program(path: Path, side: int = 16, channels_last: bool = False) -> Path:
     """An .onnx or .pt2 file of the encoder, for any number of photographs."""
+    path.write_bytes(onnx_bytes(side) if path.suffix == ".onnx" else pt2_bytes(side, channels_last))
+    return path
+
+
+@cache
+def pt2_bytes(side: int, channels_last: bool) -> bytes:
     shape = (2, side, side, 3) if channels_last else (2, 3, side, side)
     module, sample = Thumb(channels_last=channels_last).eval(), torch.zeros(shape)
     free = {"images": {0: torch.export.Dim("n", min=1)}}
     program = torch.export.export(module, (sample,), dynamic_shapes=free)
-    if path.suffix == ".pt2":
-        torch.export.save(program, path)
-    else:
-        exported = torch.onnx.export(program, (sample,), dynamo=True, verbose=False)
-        assert exported is not None
-        exported.save(path, external_data=False)
-    return path
+    stream = io.BytesIO()
+    torch.export.save(program, stream)
+    return stream.getvalue()
+
+
+@cache
+def onnx_bytes(side: int) -> bytes:
+    """Written by hand: to export it takes seconds."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    convolution = Thumb().convolution
+    weights = [
+        numpy_helper.from_array(tensor.detach().numpy(), name)
+        for name, tensor in convolution.named_parameters()
+    ]
+    nodes = [
+        helper.make_node("Conv", ["images", "weight", "bias"], ["seen"], strides=[4, 4]),
+        helper.make_node("Tanh", ["seen"], ["bent"]),
+        helper.make_node("ReduceMean", ["bent"], ["features"], axes=[2, 3], keepdims=0),
+    ]
+    takes = helper.make_tensor_value_info("images", TensorProto.FLOAT, ["n", 3, side, side])
+    gives = helper.make_tensor_value_info("features", TensorProto.FLOAT, ["n", 12])
+    graph = helper.make_graph(nodes, "thumb", [takes], [gives], weights)
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
 
 
 def write_photographs(folder: Path, count: int, seed: int = 0, first: int = 0) -> np.ndarray:

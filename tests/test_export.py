@@ -34,8 +34,8 @@ def fitted(
     ("shape", "network"),
     [
         ((6,), "mlp"),
-        ((16, 16), "lenet"),
-        ((8, 8, 3), ResNet(3, 3, (8, 16), (1, 1))),
+        pytest.param((16, 16), "lenet", marks=pytest.mark.slow),
+        ((8, 8, 3), ResNet(3, 3, (8,), (1,))),
         pytest.param((8, 8, 3), "resnet32", marks=pytest.mark.slow),
     ],
 )

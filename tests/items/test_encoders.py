@@ -36,6 +36,16 @@ def photographs(tmp_path: Path) -> Photographs:
     return raw
 
 
+@pytest.fixture(scope="module")
+def patches(tmp_path_factory: pytest.TempPathFactory) -> PatchFeatures:
+    """Learned from the same photographs."""
+    folder = tmp_path_factory.mktemp("patches")
+    write_photographs(folder / "photos", 24)
+    raw = open_raw(folder / "photos")
+    assert isinstance(raw, Photographs)
+    return PatchFeatures.fit(raw)
+
+
 class Counting:
     """An encoder of one's own, which notes what it is asked for."""
 
@@ -98,17 +108,15 @@ def test_a_damaged_text_encoder_is_refused(tmp_path: Path, what: str) -> None:
 
 
 def test_photographs_are_encoded_the_same_after_saving(
-    tmp_path: Path, photographs: Photographs
+    tmp_path: Path, photographs: Photographs, patches: PatchFeatures
 ) -> None:
-    patches = PatchFeatures.fit(photographs)
     features = encode_items(photographs, patches, cached=False)
     assert features.shape == (24, 20)
     read = again(patches, tmp_path / "encoder")
     np.testing.assert_array_equal(encode_items(photographs, read, cached=False), features)
 
 
-def test_patches_see_no_side(photographs: Photographs) -> None:
-    patches = PatchFeatures.fit(photographs)
+def test_patches_see_no_side(patches: PatchFeatures) -> None:
     pixels = np.random.default_rng(0).integers(0, 255, (32, 32, 3), np.uint8)
     image = Image.fromarray(pixels)
     mirrored = Image.fromarray(np.ascontiguousarray(pixels[:, ::-1]))
