@@ -72,8 +72,8 @@ def test_the_embedding_explains_the_prediction(fitted):
 @pytest.mark.parametrize("method", ["mcl", "kcl", "mns"])
 def test_every_method_by_name(method):
     X, y = blobs()
-    clf = quick(method=method, recipe=QUICK.with_(epochs=15, balance=0.03))
-    clf.fit(X, Pairs.from_labels(y, per_item=10, random_state=0))
+    clf = quick(method=method, recipe=QUICK.with_(epochs=12, balance=0.03))
+    clf.fit(X, Pairs.from_labels(y, per_item=6, random_state=0))
     assert clf.method_ == method
     assert clf.score(X, y) > 0.9
 

@@ -50,7 +50,7 @@ class FromLabels(SimilarityClassifier):
 
 
 def estimator() -> FromLabels:
-    recipe = {"epochs": 12, "batch_size": 64, "lr": 0.03, "ema_decay": 0.8, "teachers": 0}
+    recipe = {"epochs": 8, "batch_size": 64, "lr": 0.03, "ema_decay": 0.8, "teachers": 0}
     return FromLabels(2, recipe=recipe, device="cpu", random_state=0, verbose=False)
 
 

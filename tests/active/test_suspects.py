@@ -71,7 +71,7 @@ def test_other_forms_of_judgements_and_complete_sets():
 
 def test_flipped_judgements_are_found():
     X, y = blobs(n=300, apart=5.0)
-    clean = Pairs.from_labels(y, per_item=40, random_state=0)
+    clean = Pairs.from_labels(y, per_item=12, random_state=0)
     dirty = flip_judgements(clean, 0.95, 0.05, 1)
     wrong = clean.same != dirty.same
     options = {"recipe": QUICK, "random_state": 0, "device": "cpu", "method": "mcl"}

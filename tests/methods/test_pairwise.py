@@ -109,7 +109,7 @@ def test_items_that_are_on_the_device_already_are_used(generator):
 
 
 @pytest.mark.parametrize("kind", ["mcl", "kcl"])
-@pytest.mark.parametrize("per_item", [None, 20])
+@pytest.mark.parametrize("per_item", [None, 8])
 def test_pairwise_methods(kind, per_item):
     fitted = run_program(
         pairwise_program(tiny_problem(LONGER, per_item=per_item)[0], kind, None, 0.03)
