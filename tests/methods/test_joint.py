@@ -450,7 +450,14 @@ ASYMMETRIC = np.array([[0.9, 0.1, 0.0], [0.0, 0.6, 0.4], [0.3, 0.0, 0.7]])
 
 @pytest.mark.parametrize(
     ("teachers", "order"),
-    [*((0, order) for order in itertools.permutations(range(3))), (2, (1, 2, 0)), (2, (1, 0, 2))],
+    [
+        *((0, order) for order in ((0, 1, 2), (1, 0, 2), (1, 2, 0))),
+        *(
+            pytest.param(0, order, marks=pytest.mark.slow)
+            for order in ((0, 2, 1), (2, 0, 1), (2, 1, 0))
+        ),
+        *((2, order) for order in ((1, 2, 0), (1, 0, 2))),
+    ],
 )
 def test_a_given_t_may_know_its_classes_by_any_numbers(
     teachers: int, order: tuple[int, ...]
