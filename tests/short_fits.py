@@ -15,9 +15,8 @@ OPTIONS = partial(Options, rounds=2, epochs=4, final_epochs=4, start_steps=60)
 DRAWS = {
     "likewise.inference.partition.fitting.ANNEAL_SWEEPS": 8,
     "likewise.inference.partition.fitting.GIBBS_TURNS": 3,
-    "likewise.inference.partition.refine.ANNEAL_SWEEPS": 8,
+    "likewise.inference.partition.cell_search.ANNEAL_SWEEPS": 8,
     "likewise.inference.partition.refine.GIBBS_SWEEPS": 20,
-    "likewise.inference.partition.refine.N_CHAINS": 1,
     "likewise.inference.partition.refine.N_ROUNDS": 2,
 }
 FEWER = DRAWS | {

@@ -23,8 +23,10 @@ from likewise.inference.heads.silent_heads import (
 from likewise.inference.problem import make_problem
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior
+from likewise.inference.selection import fit_selection
 from likewise.inference.selection.fit_selection import fit_selected
 from likewise.inference.selection.start_selection import (
+    Start,
     distinct,
     from_clusters,
     from_graph,
@@ -240,3 +242,31 @@ def trial_of(belief: torch.Tensor, evidence: float, scores: torch.Tensor) -> Tri
     state = State(targets, eye, RateChannel(), belief.log(), posterior, evidence)
     features = Features.of(torch.randn(6, 3))
     return Trial(state, GaussianHead(features, 1.0), scores)
+
+
+def test_a_less_stiff_head_begins_from_the_classes_of_the_one_before(monkeypatch) -> None:
+    graph = Graph(torch.arange(8), torch.arange(8) + 1, torch.ones(8, dtype=torch.bool), 9)
+    scores = torch.linspace(-0.3, -0.2, 8, dtype=torch.float64)
+    features = Features.of(torch.randn(9, 3))
+    heads = [GaussianHead(features, stiffness) for stiffness in (0.5, 0.2, 0.1)]
+    foretold = {0.5: scores - 5e-4, 0.2: scores + 1e-3, 0.1: scores - 4e-3}
+    begun = []
+
+    def tried(seen: object, unseen: Graph, head: GaussianHead, start: Start) -> Trial:
+        begun.append(start[0].clone())
+        belief = torch.softmax(head.stiffness * torch.arange(18.0).reshape(9, 2), dim=1)
+        trial = trial_of(belief, 0.0, foretold[head.stiffness])
+        return replace(trial, head=head)
+
+    monkeypatch.setattr(fit_selection, "tried", tried)
+    first = trial_of(torch.full((9, 2), 0.5), 0.0, scores)
+    seen = None  # not looked at by what stands in for a fit
+    best = fit_selection._loosened(seen, graph, first, heads)  # type: ignore[arg-type]
+    # Half an error worse is as good; five errors, of a thousandth each, end it.
+    assert best.head is heads[1]
+    assert torch.equal(begun[0], first.state.targets.classes)
+    assert len(begun) == 3
+    assert torch.equal(begun[2], best.state.targets.classes)
+    kept = fit_selection._loosened(seen, graph, best, heads[2:] + heads[:1])  # type: ignore[arg-type]
+    assert kept is best
+    assert len(begun) == 4
