@@ -13,10 +13,12 @@ LONGEST_SENTENCE = 600  # characters
 class InputError(LikewiseError, ValueError):
     """A mistake in what a person handed in: data, options, files. The command line exits with 2.
 
-    A sentence may quote what it is about, which may be a megabyte: its middle is left out then.
+    A sentence may quote what it is about, which may be a megabyte, or a name with a line break in
+    it: its middle is left out then, and it stays one line.
     """
 
     def __init__(self, sentence: str = "") -> None:
+        sentence = " ".join(sentence.splitlines())
         half = LONGEST_SENTENCE // 2
         is_long = len(sentence) > LONGEST_SENTENCE
         super().__init__(f"{sentence[:half]} ... {sentence[-half:]}" if is_long else sentence)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from likewise.inference.lifting import neighbours
+from likewise.items.lazy import LazyImages
 from likewise.methods import item_noise
 from likewise.methods.item_noise import depends_on_items, with_marginal
 from likewise.methods.joint import evidence_program
@@ -55,6 +59,13 @@ def test_neighbours_are_believed_where_the_network_cuts_through_clusters() -> No
     beliefs = depends_on_items(problem, evidence_of(z), crossed(follows(X, y)))
     assert beliefs is not None
     assert matched_accuracy(beliefs.argmax(dim=1).numpy(), y) > 0.93
+
+
+def test_images_on_disk_have_no_neighbours() -> None:
+    X, y, z = misleading()
+    problem = Problem(X, Pairs.from_labels(z), 3)
+    on_disk = replace(problem, items=LazyImages([Path("gone.jpg")] * len(X), 32))
+    assert depends_on_items(on_disk, evidence_of(z), crossed(follows(X, y))) is None
 
 
 def test_classes_that_overlap_are_left_to_the_network() -> None:

@@ -41,8 +41,9 @@ def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Ten
     """(N, C) beliefs of the classes by neighbours, where these should be believed; None elsewhere.
 
     ``evidence`` (N, C) is of perceived classes, ``found`` what networks say that learned from it.
+    Images that are read from disk batch by batch have none: all would have to be held at once.
     """
-    if not _leaves_unexplained(found, evidence):
+    if not isinstance(problem.items, np.ndarray) or not _leaves_unexplained(found, evidence):
         return None
     n_items, evidence = len(problem.items), _perceived(found, evidence)
     if not 4 * max(NEIGHBOURS, problem.n_classes) <= n_items <= MOST_ITEMS:
