@@ -147,8 +147,8 @@ class Blocks:
         """Visit all items in random order; how many moved."""
         return len(visit(self, rng.permutation(len(self.labels)), rng, temperature))
 
-    def settle(self, rng: np.random.Generator) -> None:
-        for _ in range(30):
+    def settle(self, rng: np.random.Generator, most: int = 30) -> None:
+        for _ in range(min(most, 30)):
             if not self.sweep(rng, 0.0):
                 return
 

@@ -10,6 +10,7 @@ members were answered, less what the cells say, tells apart (as in bisection by 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import eigh
 
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from likewise.inference.partition.blocks import Blocks, fit_cells
@@ -18,9 +19,13 @@ from likewise.inference.partition.search import canonical
 
 ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
 MAX_VISITS = 12_000  # of items, by one annealing or one chain
+FEW_ITEMS = 200  # beyond, a partition is not heated again after every cut
 SMALLEST = 4  # items of a group that is worth cutting
 LOPSIDED = 0.05  # of the items on one side: then the median is the border
 MAX_TURNS = 6
+MAX_CUT = (
+    20_000  # items that are visited again after a cut, again and again: so many cuts are tried
+)
 TOLERANCE = 1e-3  # nats
 
 
@@ -37,13 +42,14 @@ class CellSearch:
         blocks.prior = fit_cells(blocks)
         return blocks.score() + total, blocks
 
-    def anneal(self, labels: IndexArray, n_rounds: int = 4) -> tuple[float, Blocks]:
-        """Moves, merges and cell priors in turn; the highest evidence and its partition."""
+    def anneal(self, labels: IndexArray, heated: int = 2) -> tuple[float, Blocks]:
+        """Moves, merges and cell priors in turn, the first turns ``heated``; the highest evidence
+        and its partition."""
         rng, found = self.problem.rng, [self.blocks(labels)]
         sweeps = max(min(ANNEAL_SWEEPS, MAX_VISITS // len(labels)), 2)
-        for turn in range(n_rounds):
+        for turn in range(heated + 2):
             _, blocks = self.blocks(labels)
-            blocks.anneal(rng, ANNEAL_FROM if turn < 2 else 0.0, sweeps if turn < 2 else 0)
+            blocks.anneal(rng, ANNEAL_FROM, sweeps if turn < heated else 0)
             while not self.problem.fixed and blocks.merge():
                 blocks.settle(rng)
             labels = canonical(blocks.labels)
@@ -52,20 +58,23 @@ class CellSearch:
 
     def with_splits(self, best: tuple[float, Blocks]) -> tuple[float, Blocks]:
         """Groups cut where that raises the evidence, and all of it annealed again, in turn."""
+        left = MAX_CUT // len(best[1].labels) + 1
         for _ in range(MAX_TURNS):
-            labels = self._split(best)
+            labels = self._split(best, left)
+            left -= int(best[1].labels.max()) + 1
             if labels is None:
                 break
-            other = self.anneal(labels)
+            other = self.anneal(labels, 2 if len(labels) <= FEW_ITEMS else 0)
             if other[0] <= best[0] + TOLERANCE:
                 break
             best = other
         return best
 
-    def _split(self, best: tuple[float, Blocks]) -> IntArray | None:
-        """(N,) the partition after all cuts that gain, one after the other; None without any."""
+    def _split(self, best: tuple[float, Blocks], most: int) -> IntArray | None:
+        """(N,) the partition after all cuts that gain, one after the other, of the ``most`` that
+        are tried, large groups first; None without any."""
         value, labels, found = best[0], canonical(best[1].labels), None
-        for group in range(int(labels.max()) + 1):
+        for group in np.argsort(-np.bincount(labels), kind="stable")[: max(most, 0)]:
             members = np.flatnonzero(labels == group)
             if len(members) < SMALLEST:
                 continue
@@ -84,7 +93,7 @@ class CellSearch:
             open_number.merge(at_a_loss=True)
             labels = canonical(open_number.labels)
         _, blocks = self.blocks(labels)
-        blocks.settle(self.problem.rng)
+        blocks.settle(self.problem.rng, max(MAX_VISITS // len(labels), 3))
         return canonical(blocks.labels)
 
 
@@ -95,7 +104,8 @@ def _side(counts: FloatArray, labels: IntArray, members: IntArray) -> BoolArray:
     yes, asked = (same @ groups).sum(0), (total @ groups).sum(0)
     rate = ((yes + 1) / (asked + 2))[labels]  # (N,) of the cell with each item's group
     surplus = (same - rate * total) / np.sqrt(rate * (1 - rate))
-    leading = np.linalg.svd(surplus, full_matrices=False)[0][:, 0]
+    last = len(members) - 1
+    leading = eigh(surplus @ surplus.T, subset_by_index=(last, last))[1][:, 0]
     side = leading > 0
     if not LOPSIDED <= side.mean() <= 1 - LOPSIDED:
         side = leading > np.median(leading)

@@ -10,7 +10,7 @@ from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.blocks import STRENGTHS, Blocks
-from likewise.inference.partition.cell_search import MAX_VISITS, CellSearch
+from likewise.inference.partition.cell_search import FEW_ITEMS, MAX_VISITS, CellSearch
 from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.pairs import effective_counts
 from likewise.inference.partition.starts import voted
@@ -18,7 +18,7 @@ from likewise.inference.partition.visits import own_chances
 
 # Cells are worth having where there are few groups; a visit of an item costs K² beta functions.
 MAX_GROUPS, MAX_ITEMS = 40, 1500
-N_ROUNDS, FEW_ITEMS = 4, 200
+N_ROUNDS = 4
 CLOSE = 10.0  # nats: partitions within it are sampled around too
 GIBBS_SWEEPS = 50
 
@@ -52,9 +52,11 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
     two rates say all there is to say.
     """
     answers, n = problem.answers, problem.answers.n_items
-    candidates = [state.labels for state in states[: 1 if quick else 2]]
+    each = 1 if quick or n > FEW_ITEMS else 2
+    candidates = [state.labels for state in states[:each]]
     if not quick:  # what people see at a glance is finer, at times, than what two rates explain
-        candidates += voted(problem)
+        at_a_glance = voted(problem)[:each]
+        candidates += [labels for labels in at_a_glance if blocks_apply(answers, labels)]
     rates, belief = states[0].rates, problem.same(states[0].labels)
     rounds = N_ROUNDS if n <= FEW_ITEMS else 2
     if quick or (answers.n_annotators == 1 and answers.n_pairs == len(answers.same)):
