@@ -83,3 +83,12 @@ def test_no_evidence_is_lost_by_annealing() -> None:
 def test_two_groups_are_joined_at_a_loss_where_their_number_is_given() -> None:
     fewer = search(n_groups=N_KINDS - 1)._settled(TRUTH)
     assert fewer.max() + 1 == N_KINDS - 1
+
+
+def test_so_many_cuts_are_tried_and_no_more() -> None:
+    cells = search()
+    coarse = cells.blocks(TRUTH // 2)
+    assert cells._split(coarse, 0) is None
+    one = cells._split(coarse, 1)
+    assert one is not None
+    assert one.max() + 1 == N_KINDS // 2 + 1

@@ -23,9 +23,7 @@ FEW_ITEMS = 200  # beyond, a partition is not heated again after every cut
 SMALLEST = 4  # items of a group that is worth cutting
 LOPSIDED = 0.05  # of the items on one side: then the median is the border
 MAX_TURNS = 6
-MAX_CUT = (
-    20_000  # items that are visited again after a cut, again and again: so many cuts are tried
-)
+MAX_CUT = 20_000  # items to be visited after a cut, over all cuts that are tried
 TOLERANCE = 1e-3  # nats
 
 
