@@ -54,9 +54,6 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
     answers, n = problem.answers, problem.answers.n_items
     each = 1 if quick or n > FEW_ITEMS else 2
     candidates = [state.labels for state in states[:each]]
-    if not quick:  # what people see at a glance is finer, at times, than what two rates explain
-        at_a_glance = voted(problem)[:each]
-        candidates += [labels for labels in at_a_glance if blocks_apply(answers, labels)]
     rates, belief = states[0].rates, problem.same(states[0].labels)
     rounds = N_ROUNDS if n <= FEW_ITEMS else 2
     if quick or (answers.n_annotators == 1 and answers.n_pairs == len(answers.same)):
@@ -66,6 +63,9 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
         search = CellSearch(problem, counts)
         if turn == 0 and not _cells_differ(search, candidates[0]):
             return None
+        if turn == 0 and not quick:  # people see finer groups, at times, than two rates explain
+            at_a_glance = voted(problem)[:each]
+            candidates += [labels for labels in at_a_glance if blocks_apply(answers, labels)]
         fits = [search.with_splits(search.anneal(labels)) for labels in candidates]
         fits.sort(key=lambda fit: -fit[0])
         blocks = fits[0][1]
