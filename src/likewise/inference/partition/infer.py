@@ -122,8 +122,8 @@ def _by_piles(
     answers: Answers, sorts: Sorts, n_groups: int | None, rng: np.random.Generator
 ) -> Refined | None:
     """Groups that explain the piles of sorts; None where the piles alone tell too little."""
-    belief, concentration, _ = place_sorted(sorts, n_groups, rng)
-    if not is_telling(sorts, belief, concentration):
+    belief, _ = place_sorted(sorts, n_groups, rng)
+    if not is_telling(sorts, belief):
         return None
     together = np.einsum("pc,pc->p", belief[answers.left], belief[answers.right])
     rates = fit_rates(answers, together)

@@ -6,104 +6,155 @@ were left out: evidence would merge what most people merge.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from likewise.inference.partition.arrays import FloatArray
-from likewise.inference.partition.sorts import (
-    Sorts,
-    fit_concentration,
+from likewise.inference.partition.piles import (
+    PileModel,
+    fit_piles,
     place_items,
-    sorts_evidence,
+    pseudo_evidence,
     unseen_log_chances,
+    urn_evidence,
 )
+from likewise.inference.partition.sorts import Sorts
 
-N_STARTS = 6
-ROUNDS, SWEEPS = 6, 20
-FIRST_CONCENTRATION = 1.0  # before there are classes to fit it to
+N_STARTS = 3
+ROUNDS, SWEEPS = 8, 8
+ROUNDS_AFTER_MERGES = 2
+N_ALIKE = 6  # pairs of classes, the most similar, that may be merged next
 MAX_GROUPS = 60
-LADDER = (2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 48, 60)
-HELD_OUT = 0.1
+HELD_OUT, N_SPLITS = 0.1, 2
 CLEARLY = 10.0  # nats
 
+Placed = tuple[FloatArray, PileModel]
+"""Beliefs (N, C) of items' classes, and how people make piles of them."""
 
-def place_sorted(
-    sorts: Sorts, n_groups: int | None, rng: np.random.Generator
-) -> tuple[FloatArray, float, float]:
-    """``(beliefs (N, C), concentration, log evidence)``: the best of several starts."""
+
+def place_sorted(sorts: Sorts, n_groups: int | None, rng: np.random.Generator) -> Placed:
+    """The best of several starts: so many groups, or twice as many that are merged."""
     if n_groups is None:
         n_groups = count_groups(sorts, rng)
-    embedding = _embedding(sorts, max(n_groups - 1, 1), rng)
-    best: tuple[FloatArray, float, float] | None = None
-    for _ in range(N_STARTS):
-        belief, concentration = settle(sorts, _cluster(embedding, n_groups, rng))
-        evidence = soft_evidence(sorts, belief, concentration)
-        if best is None or evidence > best[2]:
-            best = belief, concentration, evidence
-    assert best is not None
-    return best
+    fits = list(_from_eigenvectors(sorts, n_groups, rng))
+    if (more := min(2 * n_groups, _most_groups(sorts))) > n_groups:
+        *_, merged = merge_path(sorts, more, n_groups, rng)
+        fits.append(settle(sorts, *merged))
+    return max(fits, key=lambda fit: _evidence(sorts, *fit))
 
 
 def count_groups(sorts: Sorts, rng: np.random.Generator) -> int:
     """How many groups foretell best the piles of items that were left out of a sort."""
-    held = rng.random(len(sorts.item)) < HELD_OUT
-    seen, unseen = sorts.select(~held), sorts.select(held)
-    most = min(MAX_GROUPS, sorts.n_items // 4)
-    tried: dict[int, FloatArray] = {}
-
-    def score(count: int) -> FloatArray:
-        belief, concentration, _ = place_sorted(seen, count, rng)
-        return unseen_log_chances(seen, unseen, belief, concentration)
-
-    for count in (n for n in LADDER if n <= max(most, 2)):
-        tried[count] = score(count)
-        best = max(tried, key=lambda number: float(tried[number].mean()))
-        if count > 2 * best:
-            break
-    while near := [n for n in (best - 1, best + 1) if 2 <= n <= most and n not in tried]:
-        tried |= {number: score(number) for number in near}
-        best = max(tried, key=lambda number: float(tried[number].mean()))
-    return best
+    scores: dict[int, float] = {}
+    for _ in range(N_SPLITS):
+        held = rng.random(len(sorts.item)) < HELD_OUT
+        seen, unseen = sorts.select(~held), sorts.select(held)
+        for belief, model in merge_path(seen, _most_groups(sorts), 2, rng):
+            told = float(unseen_log_chances(seen, unseen, belief, model).sum())
+            scores[belief.shape[1]] = scores.get(belief.shape[1], 0.0) + told
+    return max(scores, key=lambda count: scores[count])
 
 
-def settle(sorts: Sorts, belief: FloatArray) -> tuple[FloatArray, float]:
-    """Beliefs (N, C) and concentration in turns, from a first guess.
+def merge_path(sorts: Sorts, most: int, least: int, rng: np.random.Generator) -> Iterator[Placed]:
+    """Fits of fewer and fewer groups, the two merged that explain the piles best as one.
+
+    Groups that are too fine can be merged; those that are too coarse would have to be cut, and
+    nothing says where.
+    """
+    starts = _from_eigenvectors(sorts, most, rng)
+    placed = max(starts, key=lambda fit: _evidence(sorts, *fit))
+    yield placed
+    while (count := placed[0].shape[1]) > least:
+        for _ in range(min(max(count // 12, 1), count - least)):
+            placed = _merge_two(sorts, *placed)
+        placed = settle(sorts, *placed, ROUNDS_AFTER_MERGES)
+        yield placed
+
+
+def _merge_two(sorts: Sorts, belief: FloatArray, model: PileModel) -> Placed:
+    """Two groups merged: of the most similar ones, and of the smallest with those like it, the two
+    that leave the piles likeliest."""
+    scale = np.sqrt(np.diag(model.similarity))
+    alike = model.similarity / np.outer(scale, scale)
+    first, second = np.triu_indices(len(alike), 1)
+    pairs = [(first[at], second[at]) for at in np.argsort(-alike[first, second])[:N_ALIKE]]
+    smallest = int(belief.sum(0).argmin())
+    nearest = [other for other in np.argsort(-alike[smallest])[:3] if other != smallest]
+    pairs += [(min(smallest, other), max(smallest, other)) for other in nearest]
+    merged = (_merged(belief, model, int(a), int(b)) for a, b in dict.fromkeys(pairs))
+    return max(merged, key=lambda fit: _evidence(sorts, *fit))
+
+
+def _merged(belief: FloatArray, model: PileModel, a: int, b: int) -> Placed:
+    """Beliefs (N, C - 1) with classes ``a`` and ``b`` in one, and their mean similarities."""
+    size = belief.sum(0)
+    into = np.delete(np.eye(len(size)), b, axis=1)
+    into[b, a if a < b else a - 1] = 1
+    share = into * size[:, None] + 1e-9 * into
+    share /= share.sum(0)
+    return belief @ into, PileModel(share.T @ model.similarity @ share, model.concentration)
+
+
+def settle(
+    sorts: Sorts, belief: FloatArray, model: PileModel | None = None, rounds: int = ROUNDS
+) -> Placed:
+    """Beliefs (N, C) and how people make piles in turns, from a first guess.
 
     Every class is as likely as the others for an item: a share that is learned along lets the
     largest swallow the rest while little is known.
     """
-    concentration = FIRST_CONCENTRATION
+    if model is None:
+        model = PileModel.of_strangers(belief.shape[1])
     flat = np.zeros_like(belief)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         before = belief
-        belief = place_items(sorts, flat, concentration, belief, SWEEPS)
-        concentration = fit_concentration(sorts, belief)
+        belief = place_items(sorts, flat, model, belief, SWEEPS)
+        model = fit_piles(sorts, belief, model)
         if np.abs(belief - before).sum(1).mean() < 1e-3:
             break
-    return belief, concentration
+    return belief, model
 
 
-def soft_evidence(sorts: Sorts, belief: FloatArray, concentration: float) -> float:
-    """Log evidence of the piles, a variational bound with flat classes."""
-    entropy = -float((belief * np.log(np.clip(belief, 1e-12, None))).sum())
-    flat = len(belief) * float(np.log(belief.shape[1]))
-    return sorts_evidence(sorts, belief, concentration) + entropy - flat
+def _most_groups(sorts: Sorts) -> int:
+    return max(min(MAX_GROUPS, sorts.n_items // 4), 2)
 
 
-def is_telling(sorts: Sorts, belief: FloatArray, concentration: float) -> bool:
+def _from_eigenvectors(sorts: Sorts, count: int, rng: np.random.Generator) -> Iterator[Placed]:
+    """Fits of so many groups, each begun from k-means of the piles' eigenvectors."""
+    embedding = _embedding(sorts, max(count - 1, 1), rng)
+    return (settle(sorts, _cluster(embedding, count, rng)) for _ in range(N_STARTS))
+
+
+def _evidence(sorts: Sorts, belief: FloatArray, model: PileModel) -> float:
+    """Log evidence of the piles by each other, a variational bound with flat classes."""
+    return pseudo_evidence(sorts, belief, model) - _surprise(belief)
+
+
+def is_telling(sorts: Sorts, belief: FloatArray) -> bool:
     """Whether beliefs (N, C) explain the piles better than no classes at all do."""
     flat = np.full_like(belief, 1 / belief.shape[1])
-    nothing = sorts_evidence(sorts, flat, fit_concentration(sorts, flat))
-    return soft_evidence(sorts, belief, concentration) > nothing + CLEARLY
+    return urn_evidence(sorts, belief) - _surprise(belief) > urn_evidence(sorts, flat) + CLEARLY
+
+
+def _surprise(belief: FloatArray) -> float:
+    """How far beliefs (N, C) are from flat ones, in nats."""
+    entropy = -float((belief * np.log(np.clip(belief, 1e-12, None))).sum())
+    return len(belief) * float(np.log(belief.shape[1])) - entropy
 
 
 def _cluster(embedding: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
     """(N, C) k-means of the points, as beliefs."""
     from sklearn.cluster import KMeans  # takes seconds to load, and sorts are rare
+    from sklearn.exceptions import ConvergenceWarning
 
     seed = int(rng.integers(2**31))
-    labels = KMeans(count, n_init=3, random_state=seed).fit(embedding).labels_
+    with warnings.catch_warnings():  # items that were never sorted are all one point
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = KMeans(count, n_init=3, random_state=seed).fit(embedding).labels_
     return np.asarray(0.9 * np.eye(count)[labels] + 0.1 / count)
 
 

@@ -2,7 +2,7 @@
 
 All pairs of a sort come from one act of one person. As single judgements they would count as
 hundreds of independent ones, and a coarse sort would say "same" of classes that its piles merge
-(`likewise.inference.partition.sorts`).
+(`likewise.inference.partition.piles`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.partition.sort_search import is_telling, place_sorted, settle
-from likewise.inference.partition.sorts import (
-    Sorts,
-    find_sorts,
-    fit_concentration,
+from likewise.inference.partition.piles import (
+    fit_piles,
     place_items,
-    sorts_evidence,
+    pseudo_evidence,
     unseen_log_chances,
 )
+from likewise.inference.partition.sort_search import is_telling, place_sorted, settle
+from likewise.inference.partition.sorts import Sorts, find_sorts
 from likewise.inference.propagation.belief_propagation import edge_statistics
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior, guess
@@ -56,18 +55,18 @@ class SortGraph(Graph):
         """The posterior of z under ``log_prior`` (N, C) and the piles."""
         prior = log_prior.double().cpu().numpy()
         belief = _softmax(prior) if start is None else start.belief.double().cpu().numpy()
-        concentration = fit_concentration(self.sorts, belief)
-        found = place_items(self.sorts, prior, concentration, belief, iterations)
+        model = fit_piles(self.sorts, belief)
+        found = place_items(self.sorts, prior, model, belief, iterations)
         log_found = np.log(np.clip(found, 1e-12, None))
-        evidence = sorts_evidence(self.sorts, found, concentration)
+        evidence = pseudo_evidence(self.sorts, found, model)
         evidence += float((found * (prior - log_found)).sum())
         return Posterior(torch.from_numpy(log_found).to(log_prior), evidence, iterations, True)
 
     def unseen_scores(self, belief: Tensor, unseen: SortGraph) -> Tensor:
         """(e,) log P(pile) of rows that ``belief`` (N, C) has not seen."""
         known = belief.double().cpu().numpy()
-        concentration = fit_concentration(self.sorts, known)
-        return torch.from_numpy(unseen_log_chances(self.sorts, unseen.sorts, known, concentration))
+        model = fit_piles(self.sorts, known)
+        return torch.from_numpy(unseen_log_chances(self.sorts, unseen.sorts, known, model))
 
 
 def sorts_of(pairs: Pairs, n_items: int | None = None) -> Sorts | None:
@@ -92,9 +91,9 @@ def sorted_starts(
 
     None where the piles tell nothing: too few items of a class in a sort, all pairs are better.
     """
-    by_piles, concentration, _ = place_sorted(graph.sorts, n_classes, rng)
+    by_piles, _ = place_sorted(graph.sorts, n_classes, rng)
     by_items, _ = settle(graph.sorts, 0.9 * np.eye(n_classes)[clusters] + 0.1 / n_classes)
-    if not is_telling(graph.sorts, by_piles, concentration):
+    if not is_telling(graph.sorts, by_piles):
         return None
     return [torch.from_numpy(found).float().to(graph.device) for found in (by_piles, by_items)]
 
