@@ -15,7 +15,7 @@ from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.moves import sample_agreement
 from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
 from likewise.inference.partition.pairs import log_predictive, pair_beliefs
-from likewise.inference.partition.refine import CLOSE, MAX_ITEMS, Refined
+from likewise.inference.partition.refine import MAX_ITEMS, Refined
 from likewise.inference.partition.starts import COUNTS, contractions, starts
 from likewise.io.progress import tracked
 
@@ -23,8 +23,8 @@ from likewise.io.progress import tracked
 # for the probabilities of pairs.
 N_KEPT = 3
 ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
-POLISH_SWEEPS = 20
 GIBBS_SWEEPS, GIBBS_TURNS, BURN_IN = 5, 6, 3
+BY_CHANCE = 0.5  # nats an item: what a place that was found by chance may be worth
 NEARLY = 1.0  # nats an item: how uncertain the places of items may be
 MOST_ASKED = 0.5  # share of all pairs, beyond which it says little which of them were asked
 # Annealing and Gibbs sweeps are shortened so that no more than so many visits of items are made.
@@ -102,8 +102,9 @@ def _with_given_numbers(
             break  # still fewer groups explain still less
     if found:
         large = search_from(problem, list(found.values()), rates)
-        # Of two that are about as likely the finer stays: cells may join its groups, never cut.
-        if large[0].evidence > free.evidence + CLOSE:
+        # A given number puts every item somewhere, and those of which little is known where they
+        # fit best by chance: such partitions look likelier than they are.
+        if large[0].evidence > free.evidence + BY_CHANCE * answers.n_items:
             states = large
     return states, tuple(sorted(found))
 
@@ -147,30 +148,21 @@ def draw_around(problem: Problem, state: State) -> Refined:
     """Draws of partitions around a state, rates fitted to them, and what the draws agree on.
 
     Monte Carlo EM (Wei & Tanner 1990): rates that fit the one best partition would be too good.
-    Draws go on from one another, and what they agree on is the result, where the number of groups
-    is given (the likeliest partition puts items of which little is known where they fit best by
-    chance) and where asking is modelled; else they stay around the state.
+    Draws go on from one another, and what they agree on is the result: the likeliest partition puts
+    items of which little is known where they fit best by chance.
     """
     answers = problem.answers
     sweeps = _affordable(answers.n_items, GIBBS_SWEEPS)
-    polishing = _affordable(answers.n_items, POLISH_SWEEPS)
-    goes_on = problem.fixed or problem.asking is not None
-    if not goes_on:
-        for temperature in (0.0, 1.0, 1.0, 0.0):
-            state = problem.polish(state, temperature, polishing if temperature else 0)
     beliefs, draws = [], [state.labels[None]]
     soft = state
     for turn in tracked(range(BURN_IN + GIBBS_TURNS), of=BURN_IN + GIBBS_TURNS):
         belief, drawn = sample_agreement(problem.mover(soft), problem.rng, sweeps)
-        around = drawn[-1] if goes_on else state.labels
-        soft = problem.read(around, fit_rates(answers, belief, soft.rates))
+        soft = problem.read(drawn[-1], fit_rates(answers, belief, soft.rates))
         if turn >= BURN_IN:
             beliefs.append(belief)
             draws.append(drawn)
     belief = np.mean(beliefs, axis=0)
-    labels = state.labels
-    if goes_on:
-        labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
+    labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
     chance = problem.mover(soft, labels).own_chances()
     return Refined(labels, chance, belief, soft.rates, np.concatenate(draws))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln, logit
+from scipy.special import gammaln
 
 from likewise.inference.partition.answers import Answers, Rates, fit_rates, log_likelihood
 from likewise.inference.partition.arrays import FloatArray, IndexArray, IntArray
@@ -14,6 +14,7 @@ from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.search import WeightedGraph, contract, objective, split
 
 SHAPES = (0.02, 0.3, 1.0, 3.0, 10.0)
+MOST_JOINED = 0.85  # of the items, before any answer: some may be alone however much was asked
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,10 @@ class Problem:
         inside = labels[self.answers.left] == labels[self.answers.right]
         return np.asarray(inside, np.float64)
 
-    def read(self, labels: IntArray, rates: Rates, by_size: bool = False) -> State:
+    def read(self, labels: IntArray, rates: Rates) -> State:
         """Weights, size prior and evidence of a partition under these rates.
 
-        Where asking is not modelled the search sees `joining_log_prior`, or ``by_size`` the prior
-        that evidence is counted with: the first finds, the second mends what was left over.
+        Where asking is not modelled the search sees `joining_log_prior`.
         """
         likelihood = log_likelihood(self.answers, rates)
         weight = likelihood[:, 0] - likelihood[:, 1] + self.prior
@@ -84,8 +84,9 @@ class Problem:
                 ratios = self.asking.log_ratios(labels, ratios.first)
             by_asking = ratios.by_size
             total += float(by_asking[sizes].sum()) + ratios.baseline
-            if self.asking is None and not by_size:
-                size_prior = joining_log_prior(len(labels), float(inside.mean()))
+            if self.asking is None:
+                degree = 2 * self.answers.n_pairs / len(labels)
+                size_prior = joining_log_prior(len(labels), float(inside.mean()), degree)
                 by_asking -= ratios.first * np.maximum(np.arange(len(labels) + 1.0) - 1, 0)
             size_prior = size_prior + by_asking
             weight = weight + (ratios.asked - ratios.usual)
@@ -123,13 +124,6 @@ class Problem:
             labels = other
         return labels
 
-    def polish(self, state: State, temperature: float, n_sweeps: int) -> State:
-        """Moves, merges and splits under the prior of the evidence, where they raise it."""
-        by_size = self.read(state.labels, state.rates, by_size=True)
-        labels = self.improve(by_size, temperature, n_sweeps)
-        other = self.fit(labels, state.rates)
-        return other if other.evidence > state.evidence else state
-
     def alternate(self, state: State, n_rounds: int) -> State:
         """Groups and rates in turn; the state of the highest evidence on the way."""
         best = state
@@ -143,16 +137,18 @@ class Problem:
         return best
 
 
-def joining_log_prior(n_items: int, share: float) -> FloatArray:
-    """F (N + 1,) for the search where an item joins others at the log-odds of an asked pair.
+def joining_log_prior(n_items: int, share: float, degree: float) -> FloatArray:
+    """F (N + 1,) for the search where an item joins those that it was compared with.
 
-    ``share`` of the asked pairs lie inside groups: pairs are asked because something suggests them
-    as often as at random, and what was asked says how likely "same" is before an answer. An item
-    is never drawn to others without an answer.
+    ``share`` of the asked pairs lie inside groups, and an item has ``degree`` of them: n members
+    attract n times as much as one (Ewens' formula), one as much as makes the share of asked pairs
+    that are inside, before any answer, what it is. If an item joins each of d others with odds x
+    against being alone, that share is x / (1 + d x). An item is never drawn to others without an
+    answer.
     """
-    join = min(float(logit(np.clip(share, 1e-4, 1 - 1e-4))), 0.0)
-    # F(n + 1) - F(n): n members attract as in Ewens' formula, but never more than being alone.
-    step = np.minimum(join + np.log(np.maximum(np.arange(n_items), 1)), 0.0)
+    share = float(np.clip(share, 1e-4, 1 - 1e-4))
+    join = np.log(share / (1 - min(max(degree, 1.0) * share, MOST_JOINED)))
+    step = min(float(join), 0.0) + np.log(np.maximum(np.arange(n_items), 1))
     step[:1] = 0.0
     return np.concatenate([[0.0], np.cumsum(step)])
 
