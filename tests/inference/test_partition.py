@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import betaln, expit, logit
 from sklearn.metrics import adjusted_rand_score
 
 from group_cases import partitions
-from likewise.inference.partition import Partition, find_labels, infer_partition
+from likewise.inference.partition import Partition, find_labels, infer_partition, search
 from likewise.inference.partition.answers import (
     Answers,
     Rates,
@@ -18,7 +20,7 @@ from likewise.inference.partition.answers import (
 )
 from likewise.inference.partition.blocks import Blocks, CellPrior
 from likewise.inference.partition.fitting import fit_partition
-from likewise.inference.partition.model import size_log_prior
+from likewise.inference.partition.model import joining_log_prior, size_log_prior
 from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.pair_prior import pair_prior
 from likewise.inference.partition.pairs import effective_counts
@@ -325,3 +327,29 @@ def test_rough_large_groups_are_found_whose_number_is_not_told(draw: int) -> Non
     found = infer_partition(left, right, said, n_items=200, seed=0, quick=True)
     assert found.n_groups in (3, 4)
     assert adjusted_rand_score(truth, found.labels) > 0.5
+
+
+def test_the_leading_vector_is_found_where_lapack_leaves_it_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen with one build of LAPACK, a matrix of equal weights, and an index range."""
+    matrix = np.diag([1.0, 5.0, 2.0])
+    assert np.allclose(np.abs(search.leading_vector(matrix)), [0, 1, 0])
+    whole = search.eigh
+
+    def forgetful(matrix: Any, **range_: Any) -> tuple[Any, Any]:
+        values, vectors = whole(matrix)
+        return (values[:0], vectors[:, :0]) if range_ else (values, vectors)
+
+    monkeypatch.setattr(search, "eigh", forgetful)
+    assert np.allclose(np.abs(search.leading_vector(matrix)), [0, 1, 0])
+
+
+def test_before_any_answer_as_many_asked_pairs_are_inside_as_are() -> None:
+    """An item that was compared with d others, each alone, joins one of them in so many cases."""
+    for degree, share in ((1.0, 0.2), (4.0, 0.1), (6.0, 0.12)):
+        odds = np.exp(joining_log_prior(10, share, degree)[2])
+        assert np.isclose(odds / (1 + degree * odds), share)
+    prior = np.diff(joining_log_prior(10, 0.1, 4.0)[1:])
+    assert np.allclose(prior - prior[0], np.log(np.arange(1, 10)))  # n members, n times as much
+    assert np.isfinite(joining_log_prior(10, 0.5, 40.0)).all()

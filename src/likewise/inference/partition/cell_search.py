@@ -10,12 +10,11 @@ members were answered, less what the cells say, tells apart (as in bisection by 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import eigh
 
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from likewise.inference.partition.blocks import Blocks, fit_cells
 from likewise.inference.partition.model import Problem, size_log_prior
-from likewise.inference.partition.search import canonical
+from likewise.inference.partition.search import canonical, leading_vector
 
 ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
 MAX_VISITS = 12_000  # of items, by one annealing or one chain
@@ -102,8 +101,7 @@ def _side(counts: FloatArray, labels: IntArray, members: IntArray) -> BoolArray:
     yes, asked = (same @ groups).sum(0), (total @ groups).sum(0)
     rate = ((yes + 1) / (asked + 2))[labels]  # (N,) of the cell with each item's group
     surplus = (same - rate * total) / np.sqrt(rate * (1 - rate))
-    last = len(members) - 1
-    leading = eigh(surplus @ surplus.T, subset_by_index=(last, last))[1][:, 0]
+    leading = leading_vector(surplus @ surplus.T)
     side = leading > 0
     if not LOPSIDED <= side.mean() <= 1 - LOPSIDED:
         side = leading > np.median(leading)

@@ -173,11 +173,20 @@ def split(graph: WeightedGraph, labels: IndexArray, size_prior: FloatArray) -> I
     return labels
 
 
+def leading_vector(matrix: FloatArray) -> FloatArray:
+    """(n,) the eigenvector of the largest eigenvalue of a symmetric matrix (n, n)."""
+    last = len(matrix) - 1
+    vectors = eigh(matrix, subset_by_index=(last, last))[1]
+    if not vectors.shape[1]:  # some LAPACKs miss the one that they are asked for among equal ones
+        vectors = eigh(matrix)[1]
+    return np.asarray(vectors[:, -1])
+
+
 def _bisect(weights: FloatArray, size_prior: FloatArray) -> BoolArray | None:
     """(n,) one side of the best cut found of a group with weights (n, n); None if none gains."""
     n = len(weights)
-    _, leading = eigh(weights - weights.sum() / (n * max(n - 1, 1)), subset_by_index=(n - 1, n - 1))
-    side = np.where(leading[:, 0] >= 0, 1.0, -1.0)
+    leading = leading_vector(weights - weights.sum() / (n * max(n - 1, 1)))
+    side = np.where(leading >= 0, 1.0, -1.0)
     pull = weights @ side
     for _ in range(2 * n):  # Kernighan-Lin moves between the two sides
         here = np.where(side > 0, (side > 0).sum(), (side < 0).sum())
