@@ -1,4 +1,4 @@
-"""Groups of sorted items: eigenvectors of the piles for starts, then classes that explain piles.
+"""Groups of sorted items: too many of them from eigenvectors of the piles, merged one by one.
 
 The number of groups, where it is not known, is the one that foretells best the piles of items that
 were left out: evidence would merge what most people merge.
@@ -31,6 +31,7 @@ N_ALIKE = 6  # pairs of classes, the most similar, that may be merged next
 MAX_GROUPS = 60
 HELD_OUT, N_SPLITS = 0.1, 2
 CLEARLY = 10.0  # nats
+TINY = 1e-9  # items, of a class that is empty
 
 Placed = tuple[FloatArray, PileModel]
 """Beliefs (N, C) of items' classes, and how people make piles of them."""
@@ -90,11 +91,11 @@ def _merge_two(sorts: Sorts, belief: FloatArray, model: PileModel) -> Placed:
 
 
 def _merged(belief: FloatArray, model: PileModel, a: int, b: int) -> Placed:
-    """Beliefs (N, C - 1) with classes ``a`` and ``b`` in one, and their mean similarities."""
+    """Beliefs (N, C - 1) with classes ``a`` < ``b`` in one, and their mean similarities."""
     size = belief.sum(0)
     into = np.delete(np.eye(len(size)), b, axis=1)
-    into[b, a if a < b else a - 1] = 1
-    share = into * size[:, None] + 1e-9 * into
+    into[b, a] = 1
+    share = into * (size[:, None] + TINY)
     share /= share.sum(0)
     return belief @ into, PileModel(share.T @ model.similarity @ share, model.concentration)
 

@@ -92,9 +92,9 @@ def sorted_starts(
     None where the piles tell nothing: too few items of a class in a sort, all pairs are better.
     """
     by_piles, _ = place_sorted(graph.sorts, n_classes, rng)
-    by_items, _ = settle(graph.sorts, 0.9 * np.eye(n_classes)[clusters] + 0.1 / n_classes)
     if not is_telling(graph.sorts, by_piles):
         return None
+    by_items, _ = settle(graph.sorts, 0.9 * np.eye(n_classes)[clusters] + 0.1 / n_classes)
     return [torch.from_numpy(found).float().to(graph.device) for found in (by_piles, by_items)]
 
 
