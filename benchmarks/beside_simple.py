@@ -31,6 +31,7 @@ import crowd
 from crowd_kinds import KINDS, Made, make_kind
 from groups import _column, components, greedy
 from likewise import Pairs, SimilarityClassifier, group
+from likewise.inference.selection.n_classes import count_classes
 from likewise.metrics import matched_accuracy
 from records import append
 from simulated_crowds import SCENARIOS, make
@@ -106,6 +107,7 @@ def measure(task: tuple[str, int]) -> dict[str, Any] | None:
     if made.items is None:
         found = group(made.pairs, random_state=seed)
         row["auto"] = scored(found.labels, made.truth)
+        row["counted"] = row["auto"]["groups"]
     else:
         model = SimilarityClassifier(
             n_classes=row["classes"], random_state=seed, device="cpu", verbose=False
@@ -116,6 +118,8 @@ def measure(task: tuple[str, int]) -> dict[str, Any] | None:
         row["choice"] = model.choice_
         row["k_means"] = scored(k_means(made, seed), made.truth)
     row["cpu_seconds"] = round(time.process_time() - began, 1)
+    if made.items is not None:
+        row["counted"], row["counted_by"] = count_classes(made.pairs, seed, items=made.items)
     row["components"] = scored(components(made.pairs), made.truth)
     row["greedy"] = scored(greedy(made.pairs), made.truth)
     for measure_name in ("accuracy", "ari"):

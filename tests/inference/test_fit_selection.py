@@ -15,6 +15,7 @@ from likewise.inference.em import Options, State, first_targets
 from likewise.inference.heads.cross_fitting import Targets
 from likewise.inference.heads.gaussian import Features, GaussianHead
 from likewise.inference.heads.silent_heads import (
+    AsFoundHead,
     FlatHead,
     PriorHead,
     ShuffledHead,
@@ -30,6 +31,7 @@ from likewise.inference.selection.start_selection import (
     distinct,
     from_clusters,
     from_graph,
+    from_mixture,
     from_network,
     from_partition,
     promising_starts,
@@ -165,7 +167,8 @@ def test_several_people_about_a_small_table_have_all_starts_and_heads() -> None:
     few = items[:, :6]
     problem = make_problem(few, people(y, rng), N_CLASSES, None, "estimate", rng, "cpu", Options())
     assert [type(head).__name__ for head in problem.heads()][-2:] == ["GaussianHead", "NetworkHead"]
-    assert promising_starts(problem) == [from_graph, from_partition, from_clusters, from_network]
+    by_features = [from_clusters, from_mixture, from_network]
+    assert promising_starts(problem) == [from_graph, from_partition, *by_features]
     nobody = Pairs(problem.pairs.left, problem.pairs.right, problem.pairs.same)
     alone = make_problem(few, nobody, N_CLASSES, None, "estimate", rng, "cpu", Options())
     assert alone.features is None  # lifting and a network of its own recipe take it
@@ -270,3 +273,39 @@ def test_a_less_stiff_head_begins_from_the_classes_of_the_one_before(monkeypatch
     kept = fit_selection._loosened(seen, graph, best, heads[2:] + heads[:1])  # type: ignore[arg-type]
     assert kept is best
     assert len(begun) == 4
+
+
+def test_where_em_lets_go_of_every_class_a_start_stands_as_it_was_found(monkeypatch) -> None:
+    items, y, _ = crowd(apart=3.0, misled=0.0)
+    pairs = people(y, np.random.default_rng(4), total=600)
+    problem = make_problem(
+        items, pairs, N_CLASSES, None, "estimate", np.random.default_rng(0), "cpu", FAST
+    )
+
+    def faded(problem, channel, chosen: Trial) -> State:
+        state = fit_with(problem, chosen.head, (chosen.state.targets.classes.float(), channel))
+        if isinstance(chosen.head, AsFoundHead):
+            return state
+        flat = torch.full_like(state.targets.perceived, 1 / N_CLASSES)
+        return replace(state, targets=replace(state.targets, perceived=flat, classes=flat))
+
+    monkeypatch.setattr(fit_selection, "_with_all", faded)
+    channel = AnnotatorChannel.from_rates(0.8, 0.2, problem.n_annotators)
+    state, head = fit_selected(problem, channel)
+    assert isinstance(head, AsFoundHead)
+    assert matched_accuracy(state.targets.classes.argmax(1).numpy(), y) > 0.9
+
+
+def test_many_classes_of_few_answers_are_found_with_the_features() -> None:
+    """They differ along all axes alike; from k-means, which sees those that vary most, and from
+    judgements alone EM finds a seventh of the items."""
+    rng = np.random.default_rng(6)
+    y = rng.permutation(np.arange(320) % 20)
+    axes = np.arange(1, 31) ** -0.5 * rng.normal(size=(80, 30))
+    points = 0.8 * rng.normal(size=(20, 30))[y] + rng.normal(size=(320, 30))
+    pairs = people(y, rng, total=2400)
+    items = np.maximum(points @ axes.T, 0).astype(np.float32)
+    model = SimilarityClassifier(n_classes=20, random_state=0, device="cpu", verbose=False)
+    labels = model.fit(items, pairs).labels_
+    assert labels is not None
+    assert matched_accuracy(labels, y) > 0.4

@@ -27,7 +27,7 @@ from likewise.inference.selection.channel_selection import (
 )
 from likewise.inference.selection.fit_selection import fit_selected, fit_sorted
 from likewise.inference.selection.start_selection import fit_exact, fit_from_starts, select_starts
-from likewise.inference.selection.trials import fit_with
+from likewise.inference.selection.trials import fit_with, has_faded
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
@@ -216,7 +216,8 @@ def _fit_best_channel(
             if problem.features is None:
                 state, head = fit_from_starts(problem, [(targets.perceived, best.channel)])
             else:
-                state = fit_with(problem, head, (targets.classes.float(), best.channel))
+                other = fit_with(problem, head, (targets.classes.float(), best.channel))
+                state = state if has_faded(other) else other
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen

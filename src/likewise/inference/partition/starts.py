@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from scipy import sparse
 from scipy.cluster.vq import kmeans2
@@ -64,7 +66,7 @@ def _spectral(problem: Problem) -> list[IntArray]:
     matrix = _scores(problem)
     _, vectors = leading_vectors(matrix, top, problem.rng.standard_normal(n))
     vectors = vectors[:, ::-1]  # the largest first
-    return [_k_means(vectors[:, : max(k - 1, 1)], k, problem.rng) for k in counts]
+    return [k_means(vectors[:, : max(k - 1, 1)], k, problem.rng) for k in counts]
 
 
 def _scores(problem: Problem) -> sparse.csr_array:
@@ -82,11 +84,15 @@ def _scores(problem: Problem) -> sparse.csr_array:
     return sparse.coo_array((values, (rows, columns)), shape=shape).tocsr()
 
 
-def _k_means(points: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
-    """(N,) the best of three k-means."""
+def k_means(points: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+    """(N,) the best of three k-means of points (N, d); a group may be empty."""
     best, least = np.zeros(len(points), np.int64), np.inf
+    if not np.ptp(points, axis=0).any():
+        return best
     for _ in range(3):
-        centres, labels = kmeans2(points, k, minit="++", rng=rng)
+        with warnings.catch_warnings():  # of empty groups
+            warnings.simplefilter("ignore", UserWarning)
+            centres, labels = kmeans2(points, k, minit="++", rng=rng)
         within = float(np.square(points - centres[labels]).sum())
         if within < least:
             best, least = labels.astype(np.int64), within

@@ -43,18 +43,28 @@ from likewise.inference.selection.start_selection import (
     cluster_items,
     distinct,
     from_clusters,
+    from_mixture,
     from_network,
     from_partition,
     promising_starts,
     select_starts,
 )
-from likewise.inference.selection.trials import Trial, ahead, fit_with, most_telling, tried
+from likewise.inference.selection.trials import (
+    Trial,
+    ahead,
+    fit_with,
+    foretold,
+    has_faded,
+    most_telling,
+    tried,
+)
 from likewise.noise.channels import Channel, RateChannel
 from likewise.noise.estimation import likelihood_transition
 
 CLEARLY = 2.0  # standard errors
 A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
 GOOD_PART = 1 / 5
+BY_FEATURES = (from_clusters, from_mixture, from_network)
 
 
 def fit_selected(
@@ -68,11 +78,20 @@ def fit_selected(
     unseen = graph.select(held)
     starts = select_starts(seen, channel, confusions)
     chosen = select_trial(seen, unseen, starts)
+    state = _with_all(problem, channel, chosen)
+    if has_faded(state):  # too few answers for EM to hold on to any class
+        chosen = max(_as_found(seen, unseen, starts, promising_starts(seen)), key=foretold)
+        state = _with_all(problem, channel, chosen)
+    return state, chosen.head
+
+
+def _with_all(problem: JointProblem, channel: Channel, chosen: Trial) -> State:
+    """The chosen fit with all judgements."""
     if isinstance(chosen.head, AsFoundHead):
         start = _found_again(problem, channel, promising_starts(problem)[chosen.number])
     else:
         start = chosen.state.targets.classes.float(), chosen.state.channel
-    return fit_with(problem, chosen.head, start), chosen.head
+    return fit_with(problem, chosen.head, start)
 
 
 def _found_again(problem: JointProblem, channel: Channel, find: StartFunction) -> Start:
@@ -179,11 +198,8 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     best = most_telling(trials, unseen)
     if isinstance(seen.graph, SortGraph):
         return best
-    found = [
-        replace(tried(seen, unseen, AsFoundHead(stiff), starts[number]), number=number)
-        for number, start in enumerate(promising_starts(seen))
-        if start not in (from_clusters, from_network)
-    ]
+    by_judgements = [find for find in promising_starts(seen) if find not in BY_FEATURES]
+    found = _as_found(seen, unseen, starts, by_judgements)
     if not found:
         return best
     likeliest = max(found, key=lambda trial: trial.state.evidence)
@@ -192,6 +208,18 @@ def _without_features(seen: JointProblem, unseen: Graph, starts: list[Start]) ->
     groups = as_found(seen, (best.state.targets.perceived, starts[likeliest.number][1]))
     likelier = likeliest.state.evidence > groups.evidence - A_NAT
     return likeliest if lead > CLEARLY or (lead > -CLEARLY and likelier) else best
+
+
+def _as_found(
+    seen: JointProblem, unseen: Graph, starts: list[Start], wanted: Sequence[StartFunction]
+) -> list[Trial]:
+    """Trials of those starts that are ``wanted``, each as it was found, without EM."""
+    stiff = seen.heads()[0]
+    return [
+        replace(tried(seen, unseen, AsFoundHead(stiff), starts[number]), number=number)
+        for number, find in enumerate(promising_starts(seen))
+        if find in wanted
+    ]
 
 
 def _longest_search(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial | None:

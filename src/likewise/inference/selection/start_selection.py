@@ -15,9 +15,11 @@ from torch import Tensor
 from likewise.inference.em import Options, State, first_targets, run_em
 from likewise.inference.heads.cross_fitting import Head
 from likewise.inference.partition import find_labels, infer_partition
+from likewise.inference.partition.answers import Answers
+from likewise.inference.partition.mixture import find_mixture
 from likewise.inference.problem import JointProblem
 from likewise.inference.propagation.belief_propagation import edge_statistics, infer
-from likewise.inference.propagation.graph import contract
+from likewise.inference.propagation.graph import Graph, contract
 from likewise.inference.propagation.known import in_known_order
 from likewise.inference.propagation.posterior import Posterior, guess
 from likewise.inference.selection.channel_selection import confusable, with_confusions
@@ -32,6 +34,7 @@ from likewise.inference.selection.starts import (
 from likewise.io.progress import tracked
 from likewise.metrics import matched_accuracy
 from likewise.noise.channels import Channel, ExactChannel
+from likewise.pairs.rates import moment_rates
 
 TRIAL_ROUNDS = 2
 FEW_JUDGEMENTS = 200_000
@@ -40,13 +43,14 @@ MOST_SPECTRAL_CLASSES = 40  # beyond, classes are small, and eigenvectors show n
 
 
 class Asked(TypedDict):
-    """What both searches over partitions take beside the answers."""
+    """Judgements as searches over partitions take them."""
 
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    same: NDArray[np.bool_]
     n_items: int
     annotator: NDArray[np.integer] | None
     weight: NDArray[np.float64] | None
-    n_groups: int
-    seed: int
 
 
 StartFunction = Callable[[JointProblem, Channel], tuple[Tensor, Channel]]
@@ -132,9 +136,9 @@ def promising_starts(problem: JointProblem) -> list[StartFunction]:
     if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
         return [by_features]
     if problem.features is not None and problem.n_classes > MOST_SPECTRAL_CLASSES:
-        return [from_partition, from_clusters]
+        return [from_partition, from_clusters, from_mixture]
     if problem.features is not None:
-        every: list[StartFunction] = [from_graph, from_partition, from_clusters]
+        every: list[StartFunction] = [from_graph, from_partition, from_clusters, from_mixture]
         return every if problem.rich else [*every, from_network]
     share = problem.pairs.n_same / len(problem.pairs)
     edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
@@ -161,21 +165,13 @@ def from_partition(problem: JointProblem, channel: Channel, thorough: bool = Fal
 
     A ``thorough`` search takes tens of times as long.
     """
-    graph = problem.graph
-    answers = graph.left.cpu().numpy(), graph.right.cpu().numpy(), graph.same.cpu().numpy()
-    about = Asked(
-        n_items=graph.n_items,
-        annotator=None if graph.annotator is None else graph.annotator.cpu().numpy(),
-        weight=None if graph.weight is None else graph.weight.cpu().double().numpy(),
-        n_groups=problem.n_classes,
-        seed=int(problem.rng.integers(2**31)),
-    )
+    n_groups, seed = problem.n_classes, int(problem.rng.integers(2**31))
+    asked = _asked(problem.graph)
     if thorough:
-        labels = infer_partition(*answers, **about).labels
+        labels = infer_partition(**asked, n_groups=n_groups, seed=seed).labels
     else:
-        labels = find_labels(*answers, **about)
-    eye = torch.eye(problem.n_classes, device=graph.device)
-    return (0.9 * eye + 0.1 / problem.n_classes)[torch.from_numpy(labels)], channel
+        labels = find_labels(**asked, n_groups=n_groups, seed=seed)
+    return _as_belief(labels, problem), channel
 
 
 def from_network(problem: JointProblem, channel: Channel) -> Start:
@@ -202,6 +198,38 @@ def from_clusters(problem: JointProblem, channel: Channel) -> Start:
         channel = channel.update(edge_statistics(posterior, problem.graph, channel))
         posterior = infer(log_f, problem.graph, channel, iterations=10)
     return posterior.belief, channel
+
+
+def from_mixture(problem: JointProblem, channel: Channel) -> Start:
+    """A Gaussian mixture of rich features and the judgements: where classes are many, k-means of
+    the features gets stuck, and judgements alone are too few."""
+    assert problem.features is not None
+    moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
+    labels = find_mixture(
+        Answers.build(**_asked(problem.graph)),
+        problem.features.points.cpu().numpy(),
+        problem.n_classes,
+        (moments.a, moments.b),
+        problem.rng,
+    )
+    return _as_belief(labels, problem), channel
+
+
+def _asked(graph: Graph) -> Asked:
+    return Asked(
+        left=graph.left.cpu().numpy(),
+        right=graph.right.cpu().numpy(),
+        same=graph.same.cpu().numpy(),
+        n_items=graph.n_items,
+        annotator=None if graph.annotator is None else graph.annotator.cpu().numpy(),
+        weight=None if graph.weight is None else graph.weight.cpu().double().numpy(),
+    )
+
+
+def _as_belief(labels: NDArray[np.integer], problem: JointProblem) -> Tensor:
+    """(N, C) groups (N,) as beliefs that leave some doubt."""
+    eye = torch.eye(problem.n_classes, device=problem.graph.device)
+    return (0.9 * eye + 0.1 / problem.n_classes)[torch.from_numpy(labels)]
 
 
 def cluster_items(problem: JointProblem) -> NDArray[np.integer]:

@@ -71,21 +71,22 @@ def tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
 def most_telling(trials: list[Trial], unseen: Graph) -> Trial:
     """Of the trials within a standard error of the best (the one-standard-error rule, Breiman et
     al. 1984), the one under which all judgements are likeliest; one that has faded says nothing."""
-    decided = [trial for trial in trials if not _has_faded(trial)] or trials
-    best = max(decided, key=_foretold)
+    decided = [trial for trial in trials if not has_faded(trial.state)] or trials
+    best = max(decided, key=foretold)
     close = [trial for trial in decided if ahead(best, trial, unseen) <= 1]
     # By the chain rule log P(seen) + log P(unseen | seen). The features' own density, which is
     # part of a state's evidence, would outvote people.
-    return max(close, key=lambda trial: trial.state.posterior.evidence + _foretold(trial))
+    return max(close, key=lambda trial: trial.state.posterior.evidence + foretold(trial))
 
 
-def _has_faded(trial: Trial) -> bool:
+def has_faded(state: State) -> bool:
     """Whether every class is about as likely for a usual item."""
-    belief = trial.state.targets.perceived
+    belief = state.targets.perceived
     return bool(entropy(belief).mean() > FADED * math.log(belief.shape[1]))
 
 
-def _foretold(trial: Trial) -> float:
+def foretold(trial: Trial) -> float:
+    """log P(all unseen answers)."""
     return float(trial.scores.sum())
 
 
