@@ -119,3 +119,35 @@ def test_only_items_that_may_show_clusters_are_lifted():
     assert not can_lift(X[:50], pairs)
     assert not can_lift(X, pairs.select(np.arange(90)))
     assert not can_lift(X, Pairs.from_labels(np.arange(130) % 3))
+
+
+def test_groups_that_features_do_not_show_are_counted_by_judgements_alone():
+    rng = np.random.default_rng(5)
+    y = rng.permutation(np.arange(90) % 30)
+    left, right = np.triu_indices(90, 1)
+    same = np.where(rng.random(len(left)) < 0.97, y[left] == y[right], y[left] != y[right])
+    pairs = Pairs(left, right, same, n_items=90)
+    count, evidence = count_classes(pairs, items=rng.normal(size=(90, 40)))
+    assert evidence["rule"] == "groups by judgements alone"
+    assert evidence["judgements_alone"] > max(evidence["log_likelihood"].values())
+    assert abs(count - 30) <= 3
+
+
+def test_sorts_are_counted_by_their_piles():
+    rng = np.random.default_rng(2)
+    y = np.arange(120) % 6
+    i, j = np.triu_indices(12, 1)
+    left, right, same, who = [], [], [], []
+    for person in range(80):
+        shown = rng.choice(120, 12, replace=False)
+        slip = rng.random(12) < 0.1
+        pile = np.where(slip, rng.integers(0, 6, 12), y[shown])
+        left.append(shown[i])
+        right.append(shown[j])
+        same.append(pile[i] == pile[j])
+        who += [f"s{person:02d}"] * len(i)
+    ends = np.concatenate(left), np.concatenate(right)
+    pairs = Pairs(*ends, np.concatenate(same), who, n_items=120)
+    count, evidence = count_classes(pairs, items=rng.normal(size=(120, 40)))
+    assert evidence["rule"] == "held-out items of sorts"
+    assert count == 6

@@ -1,7 +1,8 @@
 """How many classes: as many as foretell best the judgements that a fit has not seen.
 
 Too few classes call alike what people tell apart, too many call different what people call the
-same; both cost likelihood. Features help to see classes long before the judgements alone do.
+same; both cost likelihood. Features help to see classes long before the judgements alone do; where
+they show nothing, the groups of a search over partitions may foretell more, and are counted.
 """
 
 from __future__ import annotations
@@ -18,22 +19,36 @@ from torch import Tensor
 
 from likewise.inference.em import Options, first_targets, run_em
 from likewise.inference.heads.gaussian import Features, GaussianHead
+from likewise.inference.partition import infer_partition
+from likewise.inference.partition.refine import MAX_ITEMS
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
 from likewise.inference.propagation.graph import Graph
-from likewise.inference.selection.ranking import answer_log_likelihood
-from likewise.inference.selection.start_selection import from_clusters
+from likewise.inference.selection.channel_selection import confusable
+from likewise.inference.selection.ranking import (
+    answer_log_likelihood,
+    by_pair,
+    held_out,
+    jackknife_error,
+)
+from likewise.inference.selection.start_selection import (
+    as_start,
+    asked,
+    from_clusters,
+    from_mixture,
+)
 from likewise.inference.selection.starts import spectral_start
+from likewise.inference.selection.trials import MANY_CLASSES
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, RateChannel
 from likewise.pairs import Pairs
 from likewise.pairs.rates import moment_rates
 
-HELD_OUT = 0.2
 FEWEST, MOST = 1_000, 200_000  # judgements that can tell, and that take seconds a number
 LADDER = (2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 48, 60)
 WITHOUT_GAIN = 2  # steps of the ladder, beyond which no more are tried
 STIFFNESS = 0.5
+SURE = 0.95  # of two items of one group, that they are
 PART = 0.2  # of what a class brought that is too little for one more
 
 Scorer = Callable[[int], Tensor]
@@ -53,9 +68,18 @@ def count_by_prediction(
     `simplest` says which is taken. Numbers up to ``at_least`` are tried in any case. None where
     no item differs from another.
     """
-    held = rng.random(len(pairs)) < HELD_OUT
+    pairs = pairs.explicit()
+    generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+    held = held_out(Graph.from_pairs(pairs), generator).numpy()
     problem = make_problem(
-        *(items, pairs.select(~held), 2, None, "estimate", rng, "cpu", Options(rounds=5))
+        items,
+        pairs.select(~held),
+        n_classes=2,
+        network=None,
+        transition="estimate",
+        rng=rng,
+        device="cpu",
+        options=Options(rounds=5),
     )
     unseen = Graph.from_pairs(pairs.select(held))
     features = problem.features or Features.of(problem.items)
@@ -65,12 +89,20 @@ def count_by_prediction(
 
     def score(n_classes: int) -> Tensor:
         with stage(None, 0.12):
-            return _score(seeing, unseen, n_classes)
+            return by_pair(_score(seeing, unseen, n_classes), unseen)
 
     tried = search(score, at_least, len(items) // 5)
     count = simplest(tried)
     shown = {str(number): round(float(tried[number].mean()), 4) for number in sorted(tried)}
-    return count, {"rule": "held-out judgements", "log_likelihood": shown}
+    evidence: dict[str, Any] = {"rule": "held-out judgements", "log_likelihood": shown}
+    if len(items) <= MAX_ITEMS:
+        alone = by_pair(_score_alone(problem.graph, unseen, rng), unseen)
+        evidence["judgements_alone"] = round(float(alone.mean()), 4)
+        lead = alone - tried[_best(tried)]
+        if float(lead.mean()) > jackknife_error(lead, unseen):
+            found = infer_partition(**asked(Graph.from_pairs(pairs)), seed=int(rng.integers(2**31)))
+            count, evidence["rule"] = max(found.n_groups, 2), "groups by judgements alone"
+    return count, evidence
 
 
 def search(score: Scorer, at_least: int, at_most: int) -> dict[int, Tensor]:
@@ -79,7 +111,8 @@ def search(score: Scorer, at_least: int, at_most: int) -> dict[int, Tensor]:
     waited = 0
     for number in (n for n in LADDER if n <= max(at_most, 2)):
         tried[number] = score(number)
-        waited = 0 if _best(tried) == number else waited + 1
+        best = _best(tried)
+        waited = 0 if best in (1, number) else waited + 1  # many classes may show where few do not
         if waited >= WITHOUT_GAIN and number >= at_least:
             break
     while True:
@@ -115,7 +148,7 @@ def _best(tried: dict[int, Tensor]) -> int:
 
 
 def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
-    """(m,) log-likelihood of each unseen judgement by the better of two short fits."""
+    """(m,) log-likelihood of each unseen judgement by the best of a few short fits."""
     if n_classes == 1:
         return _usual(problem.graph, unseen)
     features = problem.features
@@ -127,7 +160,13 @@ def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
         channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
     seed = int(problem.rng.integers(2**31))
     posterior, by_graph = spectral_start(problem.graph, channel, n_classes, seed, rounds=8)
-    starts = [(posterior.belief, by_graph), from_clusters(problem, channel)]
+    starts = [
+        (posterior.belief, by_graph),
+        from_clusters(problem, channel),
+        from_mixture(problem, channel),
+    ]
+    if n_classes <= MANY_CLASSES and confusable(problem.graph, n_classes):
+        starts = [as_start(problem, *start, confusions=True) for start in starts]
     head = GaussianHead(features, STIFFNESS)
     states = [
         run_em(
@@ -140,9 +179,24 @@ def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
         )
         for belief, found in starts
     ]
-    best = max(states, key=lambda state: state.evidence)
+    best = max(states, key=lambda state: state.posterior.evidence)  # of the judgements alone
     with torch.no_grad():
         return answer_log_likelihood(best.targets.perceived, unseen, best.channel).double()
+
+
+def _score_alone(seen: Graph, unseen: Graph, rng: np.random.Generator) -> Tensor:
+    """(m,) the same by groups of the judgements alone, as many as a search finds."""
+    found = infer_partition(**asked(seen), seed=int(rng.integers(2**31)), quick=True)
+    group = torch.from_numpy(found.labels)
+    alike = torch.where(group[unseen.left.long()] == group[unseen.right.long()], SURE, 1 - SURE)
+    rates = torch.from_numpy(found.p_same)
+    if unseen.annotator is None:
+        rate = rates.mean(0).expand(len(unseen), 2)
+    else:  # whoever answered nothing yet is like the others
+        rates = torch.cat([rates, rates.mean(0, keepdim=True)])
+        rate = rates[unseen.annotator.long().clamp_max(len(rates) - 1)]
+    p_same = alike * rate[:, 0] + (1 - alike) * rate[:, 1]
+    return torch.where(unseen.same, p_same, 1 - p_same).log()
 
 
 def _usual(seen: Graph, unseen: Graph) -> Tensor:

@@ -80,7 +80,7 @@ def select_starts(problem: JointProblem, channel: Channel, confusions: bool = Tr
     found = [start(problem, channel) for start in promising_starts(problem)]
     starts = [(in_known_order(belief, problem.graph.known), own) for belief, own in found]
     if problem.features is not None:  # rounds are cheap: judge the starts by where they lead
-        as_found = [_as_found(problem, *one, confusions) for one in starts]
+        as_found = [as_start(problem, *one, confusions) for one in starts]
         return [*as_found, *(_settle(problem, *one) for one in as_found)]
     if len(starts) > 1:
         trial = replace(problem.options, rounds=TRIAL_ROUNDS)
@@ -108,7 +108,7 @@ def fit_from_starts(problem: JointProblem, starts: list[Start]) -> tuple[State, 
     return max(states, key=lambda state: state.evidence), head
 
 
-def _as_found(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Start:
+def as_start(problem: JointProblem, belief: Tensor, channel: Channel, confusions: bool) -> Start:
     """A guess with the channel refitted to it; people may confuse some classes more than others."""
     if confusions and confusable(problem.graph, problem.n_classes):
         channel = with_confusions(channel, problem.n_classes)
@@ -166,11 +166,11 @@ def from_partition(problem: JointProblem, channel: Channel, thorough: bool = Fal
     A ``thorough`` search takes tens of times as long.
     """
     n_groups, seed = problem.n_classes, int(problem.rng.integers(2**31))
-    asked = _asked(problem.graph)
+    answers = asked(problem.graph)
     if thorough:
-        labels = infer_partition(**asked, n_groups=n_groups, seed=seed).labels
+        labels = infer_partition(**answers, n_groups=n_groups, seed=seed).labels
     else:
-        labels = find_labels(**asked, n_groups=n_groups, seed=seed)
+        labels = find_labels(**answers, n_groups=n_groups, seed=seed)
     return _as_belief(labels, problem), channel
 
 
@@ -206,7 +206,7 @@ def from_mixture(problem: JointProblem, channel: Channel) -> Start:
     assert problem.features is not None
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
     labels = find_mixture(
-        Answers.build(**_asked(problem.graph)),
+        Answers.build(**asked(problem.graph)),
         problem.features.points.cpu().numpy(),
         problem.n_classes,
         (moments.a, moments.b),
@@ -215,7 +215,8 @@ def from_mixture(problem: JointProblem, channel: Channel) -> Start:
     return _as_belief(labels, problem), channel
 
 
-def _asked(graph: Graph) -> Asked:
+def asked(graph: Graph) -> Asked:
+    """The judgements of a graph, as arrays."""
     return Asked(
         left=graph.left.cpu().numpy(),
         right=graph.right.cpu().numpy(),
