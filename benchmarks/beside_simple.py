@@ -2,14 +2,14 @@
 
     OMP_NUM_THREADS=1 python benchmarks/beside_simple.py [--only NAME ...] [--seeds 1] [--workers 1]
         [--check] [--out results/beside_simple.json]
-    python benchmarks/beside_simple.py --render
 
 `auto` is the classifier with its defaults where items have features, told the number of classes (as
 k-means is), its ``labels_`` the answer about the judged items; `likewise.group` where they have
-none. The simple procedures: connected components of what a majority calls the same, greedy
-correlation clustering of the votes, k-means of the features. Truth makes the simulated answers and
-scores. Seeds below 100 are for development; ``--check`` takes others. Real sets are looked for
-under LIKEWISE_DATA and left out where they are absent.
+none. "Number" is how many classes, or groups, are found where nobody tells. The simple procedures:
+connected components of what a majority calls the same, greedy correlation clustering of the votes,
+k-means of the features. Truth makes the simulated answers and scores. Seeds below 100 are for
+development; ``--check`` takes others. Real sets are looked for under LIKEWISE_DATA and left out
+where they are absent. `measured.py` writes the table into docs/measured.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from likewise.metrics import matched_accuracy
 from records import append
 from simulated_crowds import SCENARIOS, make
 
-ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parents[1] / "results" / "beside_simple.json"
 FIRST_CHECK_SEED = 100
 BY_HAND = ("misleading pictures", "misleading, visibly", "features that blur", "poor features")
 REAL = {
@@ -132,8 +132,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     """Means over seeds, a line a set; sets on which `auto` falls behind are marked."""
     lines = [
         "| set | classes | items | judgements | `auto` | components | greedy | k-means | ahead "
-        "| ARI ahead | seconds |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+        "| ARI ahead | number | seconds |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in dict.fromkeys(row["set"] for row in rows):
         mine = [row for row in rows if row["set"] == name]
@@ -144,7 +144,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         lines.append(
             f"| {name}{behind} | {first['classes']} | {first['items']} | {first['judgements']:,} | "
             + " | ".join(_mean(mine, who) for who in ("auto", *SIMPLE))
-            + f" | {ahead[0]:+.3f} | {ahead[1]:+.3f} | {seconds:.0f} |"
+            + f" | {ahead[0]:+.3f} | {ahead[1]:+.3f} | {first['counted']:,} | {seconds:.0f} |"
         )
     return "\n".join(lines)
 
@@ -154,13 +154,11 @@ def _mean(rows: list[dict[str, Any]], who: str) -> str:
     return f"{np.mean(have):.3f}" if have else "–"
 
 
-def filled(page: str, path: Path) -> str:
-    """The page with the table of the newest run of all sets."""
-    runs = json.loads(path.read_text(encoding="utf-8"))
-    rows = [run["rows"] for run in runs if len(run["rows"]) >= ALL_SETS][-1]
-    begin, end = "<!-- beside_simple -->\n", "<!-- /beside_simple -->"
-    before, _, rest = page.partition(begin)
-    return before + begin + table(rows) + "\n" + end + rest.partition(end)[2]
+def newest() -> list[dict[str, Any]]:
+    """The rows of the newest run of all sets."""
+    runs = json.loads(RESULTS.read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = [run["rows"] for run in runs if len(run["rows"]) >= ALL_SETS][-1]
+    return rows
 
 
 def main() -> None:
@@ -170,14 +168,8 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="seeds kept for the check")
     parser.add_argument("--first", type=int, help="the first seed, where it is another")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "beside_simple.json")
-    parser.add_argument("--render", action="store_true", help="only write docs/measured.md's table")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    if options.render:
-        page = ROOT / "docs" / "measured.md"
-        text = filled(page.read_text(encoding="utf-8"), options.out)
-        page.write_text(text, encoding="utf-8")
-        return
     first = options.first if options.first is not None else FIRST_CHECK_SEED * options.check
     tasks = [(name, first + k) for name in options.only for k in range(options.seeds)]
     rows = []

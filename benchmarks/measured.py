@@ -12,6 +12,8 @@ from typing import Any
 import all_pairs_slips
 import asking
 import asking_mnist
+import beside_simple
+import ceiling
 import crowd
 import crowd_simulated
 import digits_recipe
@@ -34,6 +36,8 @@ def tables() -> dict[str, str]:
         "few_judgements": few_judgements.table(_read(few_judgements.RESULTS)),
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
+        "ceiling": ceiling.table(_read(ceiling.RESULTS)["rows"]),
+        "beside_simple": beside_simple.table(beside_simple.newest()),
         "asking": asking.table(_read(asking.RESULTS)),
         "asking_mnist": asking_mnist.table(_read(asking_mnist.RESULTS)),
         "recipes_tried": recipes_tried.table(),
