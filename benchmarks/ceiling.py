@@ -4,9 +4,9 @@
 
 For every item of a real crowd the classes of all others and the (C, C) shares of "same" between
 classes are given, the latter counted without the item; the item goes where its own answers are
-likeliest. No method that has to find the classes of the others, too, is likely to place more items
-by the same answers. Truth is all that this looks at: nothing is fitted or chosen by it. n answers
-about one pair count as n / (1 + (n - 1) / 4), since they err together. Writes results/ceiling.json.
+likeliest. A yardstick, not a bound, for methods that have to find the classes of the others, too;
+nothing is fitted or chosen by it. n answers about one pair count as n / (1 + (n - 1) / 4), since
+they err together. Writes results/ceiling.json.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from groups import _column
 from likewise import Pairs
 from likewise.io.atomic import write_json
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "results" / "ceiling.json"
+RESULTS = Path(__file__).parents[1] / "results" / "ceiling.json"
 CROWDS = {
     "birds20, adaptive": ("crowd-birds20", "pairs.csv"),
     "birds20, every pair once": ("crowd-birds20", "pairs_once.csv"),

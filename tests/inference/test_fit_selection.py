@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from likewise import SimilarityClassifier
-from likewise.inference import fit_joint
+from likewise.inference import fit, fit_joint
 from likewise.inference.em import Options, State, first_targets
 from likewise.inference.heads.cross_fitting import Targets
 from likewise.inference.heads.gaussian import Features, GaussianHead
@@ -25,6 +25,7 @@ from likewise.inference.problem import make_problem
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior
 from likewise.inference.selection import fit_selection
+from likewise.inference.selection.channel_selection import Comparison
 from likewise.inference.selection.fit_selection import fit_selected
 from likewise.inference.selection.start_selection import (
     Start,
@@ -294,6 +295,17 @@ def test_where_em_lets_go_of_every_class_a_start_stands_as_it_was_found(monkeypa
     state, head = fit_selected(problem, channel)
     assert isinstance(head, AsFoundHead)
     assert matched_accuracy(state.targets.classes.argmax(1).numpy(), y) > 0.9
+
+
+def test_a_noise_model_under_which_classes_fade_is_not_taken_nor_named(monkeypatch) -> None:
+    items, y, _ = crowd(apart=3.0, misled=0.0)
+    pairs = people(y, np.random.default_rng(4), total=600)
+    likely = Comparison("judgement", RateChannel(0.9, 0.1), {"judgement": 0.0, "annotator": -1.0})
+    monkeypatch.setattr(fit, "compare_channels", lambda *_, **__: likely)
+    monkeypatch.setattr(fit, "has_faded", lambda _: True)
+    found = fit_joint(items, pairs, N_CLASSES, random_state=0, options=FAST)
+    assert isinstance(found.channel, AnnotatorChannel)
+    assert found.choice.startswith("annotator")
 
 
 def test_many_classes_of_few_answers_are_found_with_the_features() -> None:

@@ -91,7 +91,7 @@ def test_the_same_seed_finds_the_same_groups() -> None:
 
 
 def test_points_that_never_differ_leave_it_to_the_judgements() -> None:
-    answers, _, truth = _crowd(3)
+    answers, _, _ = _crowd(3)
     points = np.zeros((N_ITEMS, 2))
     found = find_mixture(answers, points, N_GROUPS, (0.8, 0.2), np.random.default_rng(0))
-    assert found.shape == truth.shape
+    assert len(np.unique(found)) == N_GROUPS

@@ -220,7 +220,9 @@ def _fit_best_channel(
                 state = state if has_faded(other) else other
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
-    name = "both" if best.chosen == "judgement" and flips > FEW_FLIPS else best.chosen
+    names = {_kind(channel): name for name, channel in options.items()}
+    name = names.get(_kind(state.channel), best.chosen)  # a fit that has faded was not taken
+    name = "both" if name == "judgement" and flips > FEW_FLIPS else name
     why = f"{name}: held-out log-likelihood a judgement: {scores}; class flips {flips:.2f}"
     held_out = {f"held_out_{name}": value for name, value in best.log_likelihood.items()}
     return _Fit(state, head, why, held_out | counts)

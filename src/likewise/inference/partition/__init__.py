@@ -1,4 +1,4 @@
-"""A partition of items from judgements alone: no features, the number of groups unknown."""
+"""A partition of items from judgements, alone or with features; the number of groups unknown."""
 
 from likewise.inference.partition.continued import continue_partition
 from likewise.inference.partition.infer import Partition, find_labels, infer_partition
