@@ -78,6 +78,9 @@ def test_boundaries_between_clusters_are_preferred_unless_people_say_otherwise()
     assert near.prefers(between, cut, mixed)
     assert not near.prefers(cut, between, mixed)
     assert not near.prefers(between, cut, cut)
+    # Another fit numbers the classes in its own way.
+    assert near.prefers(between.flip(1), cut, mixed)
+    assert not near.prefers(between.flip(1), cut, cut)
 
 
 def test_classes_are_shown_where_few_items_lie_between_them_and_people_mostly_see_them() -> None:

@@ -17,6 +17,7 @@ from likewise.inference.heads.gaussian import Features, GaussianHead
 from likewise.inference.heads.silent_heads import (
     AsFoundHead,
     FlatHead,
+    PerceivedHead,
     PriorHead,
     ShuffledHead,
     with_best_classifier,
@@ -35,9 +36,10 @@ from likewise.inference.selection.start_selection import (
     from_mixture,
     from_network,
     from_partition,
+    from_supervised,
     promising_starts,
 )
-from likewise.inference.selection.trials import Trial, fit_with, most_telling
+from likewise.inference.selection.trials import Trial, fit_with, is_better, most_telling
 from likewise.metrics import matched_accuracy
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import RateChannel
@@ -168,7 +170,7 @@ def test_several_people_about_a_small_table_have_all_starts_and_heads() -> None:
     few = items[:, :6]
     problem = make_problem(few, people(y, rng), N_CLASSES, None, "estimate", rng, "cpu", Options())
     assert [type(head).__name__ for head in problem.heads()][-2:] == ["GaussianHead", "NetworkHead"]
-    by_features = [from_clusters, from_mixture, from_network]
+    by_features = [from_clusters, from_mixture, from_supervised, from_network]
     assert promising_starts(problem) == [from_graph, from_partition, *by_features]
     nobody = Pairs(problem.pairs.left, problem.pairs.right, problem.pairs.same)
     alone = make_problem(few, nobody, N_CLASSES, None, "estimate", rng, "cpu", Options())
@@ -245,7 +247,7 @@ def trial_of(belief: torch.Tensor, evidence: float, scores: torch.Tensor) -> Tri
     eye = torch.eye(belief.shape[1], dtype=torch.float64)
     state = State(targets, eye, RateChannel(), belief.log(), posterior, evidence)
     features = Features.of(torch.randn(6, 3))
-    return Trial(state, GaussianHead(features, 1.0), scores)
+    return Trial(state, GaussianHead(features, 1.0), scores, (belief, RateChannel()))
 
 
 def test_a_less_stiff_head_begins_from_the_classes_of_the_one_before(monkeypatch) -> None:
@@ -253,20 +255,22 @@ def test_a_less_stiff_head_begins_from_the_classes_of_the_one_before(monkeypatch
     scores = torch.linspace(-0.3, -0.2, 8, dtype=torch.float64)
     features = Features.of(torch.randn(9, 3))
     heads = [GaussianHead(features, stiffness) for stiffness in (0.5, 0.2, 0.1)]
-    foretold = {0.5: scores - 5e-4, 0.2: scores + 1e-3, 0.1: scores - 4e-3}
+    foretold = {0.5: scores - 5e-4, 0.2: scores + 5e-4, 0.1: scores - 4e-3}
+    likelier = {0.5: 1.0, 0.2: 2.0, 0.1: 9.0}  # what they have seen
     begun = []
 
     def tried(seen: object, unseen: Graph, head: GaussianHead, start: Start) -> Trial:
         begun.append(start[0].clone())
         belief = torch.softmax(head.stiffness * torch.arange(18.0).reshape(9, 2), dim=1)
-        trial = trial_of(belief, 0.0, foretold[head.stiffness])
+        trial = trial_of(belief, likelier[head.stiffness], foretold[head.stiffness])
         return replace(trial, head=head)
 
     monkeypatch.setattr(fit_selection, "tried", tried)
     first = trial_of(torch.full((9, 2), 0.5), 0.0, scores)
     seen = None  # not looked at by what stands in for a fit
     best = fit_selection._loosened(seen, graph, first, heads)  # type: ignore[arg-type]
-    # Half an error worse is as good; five errors, of a thousandth each, end it.
+    # Half an error worse is as good where all judgements are likelier; five errors, of a thousandth
+    # each, end it.
     assert best.head is heads[1]
     assert torch.equal(begun[0], first.state.targets.classes)
     assert len(begun) == 3
@@ -274,6 +278,48 @@ def test_a_less_stiff_head_begins_from_the_classes_of_the_one_before(monkeypatch
     kept = fit_selection._loosened(seen, graph, best, heads[2:] + heads[:1])  # type: ignore[arg-type]
     assert kept is best
     assert len(begun) == 4
+
+
+def test_of_two_that_foretell_alike_the_one_that_makes_all_judgements_likelier_is_better() -> None:
+    graph = Graph(torch.arange(8), torch.arange(8) + 1, torch.ones(8, dtype=torch.bool), 9)
+    scores = torch.linspace(-0.3, -0.2, 8, dtype=torch.float64)
+    belief = torch.full((9, 2), 0.5)
+    usual = trial_of(belief, -50.0, scores)
+    likelier = trial_of(belief, -40.0, scores - 5e-4)
+    worse = trial_of(belief, -40.0, scores - 4e-3)
+    ahead = trial_of(belief, -60.0, scores + 4e-3)
+    assert is_better(likelier, usual, graph)
+    assert not is_better(usual, likelier, graph)
+    assert not is_better(worse, usual, graph)
+    assert is_better(ahead, usual, graph)
+
+
+def test_a_fit_that_has_lost_classes_is_not_one_of_so_many() -> None:
+    graph = Graph(torch.arange(8), torch.arange(8) + 1, torch.ones(8, dtype=torch.bool), 9)
+    scores = torch.linspace(-0.3, -0.2, 8, dtype=torch.float64)
+    three = torch.eye(3)[torch.arange(9) % 3] * 0.9 + 0.03
+    two = torch.eye(3)[torch.arange(9) % 2] * 0.9 + 0.03
+    all_used, lost = trial_of(three, -50.0, scores), trial_of(two, -10.0, scores + 0.01)
+    assert most_telling([all_used, lost], graph) is all_used
+    assert most_telling([lost], graph) is lost
+
+
+def test_a_head_whose_t_is_not_read_answers_with_what_people_see() -> None:
+    items, _, z = crowd(apart=1.0, misled=0.2)
+    rng = np.random.default_rng(1)
+    pairs = people(z, rng)
+    problem = make_problem(items, pairs, N_CLASSES, None, "estimate", rng, "cpu", Options())
+    start = torch.eye(N_CLASSES)[torch.from_numpy(z)], RateChannel(0.9, 0.1)
+    stiff = problem.heads()[0]
+    problem.generator.manual_seed(0)
+    free = fit_with(problem, stiff, start)
+    problem.generator.manual_seed(0)
+    unread = fit_with(problem, PerceivedHead(stiff), start)
+    assert float(free.transition.diagonal().mean()) < 0.9
+    assert torch.equal(unread.targets.classes, free.targets.perceived)
+    assert float(unread.transition.diagonal().min()) > 0.99
+    perceived = free.log_g.exp().double() @ free.transition
+    torch.testing.assert_close(unread.log_g.exp().double(), perceived, atol=1e-5, rtol=0)
 
 
 def test_where_em_lets_go_of_every_class_a_start_stands_as_it_was_found(monkeypatch) -> None:

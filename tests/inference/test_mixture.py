@@ -7,8 +7,10 @@ from scipy.stats import multivariate_normal
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from likewise.inference.partition import mixture
 from likewise.inference.partition.answers import Answers
-from likewise.inference.partition.mixture import MixtureMover, find_mixture
+from likewise.inference.partition.blocks import Blocks
+from likewise.inference.partition.mixture import MixtureBlocks, MixtureMover, find_mixture
 from likewise.inference.partition.search import WeightedGraph
 
 N_GROUPS, N_ITEMS, N_AXES = 15, 225, 16
@@ -95,3 +97,38 @@ def test_points_that_never_differ_leave_it_to_the_judgements() -> None:
     points = np.zeros((N_ITEMS, 2))
     found = find_mixture(answers, points, N_GROUPS, (0.8, 0.2), np.random.default_rng(0))
     assert len(np.unique(found)) == N_GROUPS
+
+
+def test_gains_with_cells_are_those_of_the_cells_and_predictive_densities() -> None:
+    _, _, points = _mover()
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 4, (2, 12, 12)).astype(float)
+    counts = np.triu(counts, 1) + np.triu(counts, 1).transpose(0, 2, 1)
+    nothing = WeightedGraph.build(np.array([0]), np.array([1]), np.zeros(1), 12)
+    labels = np.arange(12) % 3
+    density = MixtureMover(nothing, labels, np.zeros(13), points)
+    mixed = MixtureBlocks(counts, labels, np.zeros(13), points)
+    alone = Blocks(counts[0], counts[1], labels, np.zeros(13), fixed=True)
+    alone.prior = mixed.prior
+    for item, target in ((4, 2), (0, 1), (9, 2)):
+        for one in (density, mixed, alone):
+            one.move(item, target)
+    items = np.arange(12)
+    expected = density.gains_of(items) + alone.gains_of(items)
+    np.testing.assert_allclose(mixed.gains_of(items), expected, atol=1e-9)
+
+
+def test_groups_that_people_confuse_are_told_apart_by_cells_of_their_own(monkeypatch) -> None:
+    """Two rates would call two confused groups one, and cut others in two."""
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.arange(240) % 6)
+    points = 0.8 * rng.normal(size=(6, 4))[truth] + rng.normal(size=(240, 4))
+    left = rng.integers(0, 240, 8000)
+    right = (left + rng.integers(1, 240, 8000)) % 240
+    p = np.where(truth[left] == truth[right], 0.85, 0.15)
+    p[truth[left] ^ 1 == truth[right]] = 0.55
+    answers = Answers.build(left, right, rng.random(8000) < p, 240, None, None)
+    given = answers, points, 6, (0.8, 0.2)
+    assert adjusted_rand_score(truth, find_mixture(*given, np.random.default_rng(0))) > 0.8
+    monkeypatch.setattr(mixture, "CELL_TURNS", 0)
+    assert adjusted_rand_score(truth, find_mixture(*given, np.random.default_rng(0))) < 0.6

@@ -33,7 +33,7 @@ def spectral_embedding(
     "same", times its weight.
     """
     strength = np.ones(len(left)) if weight is None else weight.astype(np.float64)
-    centred = (same - _usual_answer(same, strength, annotator)) * strength
+    centred = (same - usual_answer(same, strength, annotator)) * strength
     half = sparse.coo_array((centred, (left, right)), shape=(n_items, n_items)).tocsr()
     matrix = half + half.T
     # A fixed start vector: Lanczos must not depend on anybody's random state.
@@ -74,9 +74,7 @@ def leading_vectors(
         return values, vectors
 
 
-def _usual_answer(
-    same: BoolArray, strength: FloatArray, annotator: NDArray[np.int32] | None
-) -> FloatArray:
+def usual_answer(same: BoolArray, strength: FloatArray, annotator: IndexArray | None) -> FloatArray:
     """(M,) how often "same" is said by whoever was asked: who always says it then says nothing."""
     said = same * strength
     overall = said.sum() / max(strength.sum(), 1e-12)

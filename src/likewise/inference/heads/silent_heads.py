@@ -41,6 +41,26 @@ class PriorHead(FlatHead):
 
 
 @dataclass(frozen=True)
+class PerceivedHead:
+    """The same with a T that is read as part of the features' blur: what people see is what an item
+    is, and f = g @ T foretells that."""
+
+    classifier: Head
+
+    @property
+    def temperatures(self) -> tuple[float, ...]:
+        return self.classifier.temperatures
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return self.classifier.crossfit(targets, transition, folds, generator)
+
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+        return self.classifier.finish(targets, temperature, generator)
+
+
+@dataclass(frozen=True)
 class AsFoundHead(FlatHead):
     """A start that stands as it was found, without EM: groups of a correlation clustering, of a
     spectral one, of k-means."""

@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from likewise.metrics import best_matching
 from likewise.pairs.edges import chunks
 from likewise.pairs.spectrum import leading_vectors
 
@@ -84,8 +85,11 @@ class Neighbours:
 
 
 def _agreement(perceived: Tensor, scores: Tensor) -> float:
-    """How likely items are perceived (N, C) as of the class of highest score (N, C)."""
-    return float(perceived.gather(1, scores.argmax(dim=1, keepdim=True)).mean())
+    """How likely items are perceived (N, C) as of the class of highest score (N, C), classes
+    matched one to one: two fits number them each in its own way."""
+    highest = torch.zeros_like(perceived).scatter_(1, scores.argmax(dim=1, keepdim=True), 1.0)
+    met = (highest.T @ perceived).cpu().numpy()
+    return float(met[np.arange(len(met)), best_matching(met)].sum()) / len(perceived)
 
 
 def principal_components(

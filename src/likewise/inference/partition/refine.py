@@ -59,7 +59,7 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
     if quick or (answers.n_annotators == 1 and answers.n_pairs == len(answers.same)):
         rounds = 1  # all answers count alike, whatever the beliefs
     for turn in range(rounds):
-        counts = _square_counts(answers, rates, belief)
+        counts = square_counts(answers, rates, belief)
         search = CellSearch(problem, counts)
         if turn == 0 and not _cells_differ(search, candidates[0]):
             return None
@@ -85,7 +85,7 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
     )
 
 
-def _square_counts(answers: Answers, rates: Rates, belief: FloatArray) -> FloatArray:
+def square_counts(answers: Answers, rates: Rates, belief: FloatArray) -> FloatArray:
     """(2, N, N) symmetric "same" and "different" counts."""
     counts = np.zeros((2, answers.n_items, answers.n_items))
     for k, values in enumerate(effective_counts(answers, rates, belief)):

@@ -21,7 +21,13 @@ from likewise.inference.em import State, first_targets, fold_of_items
 from likewise.inference.heads.cross_fitting import Head, judged_score
 from likewise.inference.heads.ensemble import TINY
 from likewise.inference.heads.gaussian import GaussianHead
-from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead, PriorHead, ShuffledHead
+from likewise.inference.heads.silent_heads import (
+    AsFoundHead,
+    FlatHead,
+    PerceivedHead,
+    PriorHead,
+    ShuffledHead,
+)
 from likewise.inference.lifting.neighbours import Neighbours, nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
 from likewise.inference.problem import JointProblem
@@ -38,12 +44,11 @@ from likewise.inference.selection.ranking import (
     held_out,
 )
 from likewise.inference.selection.start_selection import (
+    BY_POINTS,
     Start,
     StartFunction,
     cluster_items,
     distinct,
-    from_clusters,
-    from_mixture,
     from_network,
     from_partition,
     promising_starts,
@@ -52,9 +57,11 @@ from likewise.inference.selection.start_selection import (
 from likewise.inference.selection.trials import (
     Trial,
     ahead,
+    as_perceived,
     fit_with,
     foretold,
     has_faded,
+    is_better,
     most_telling,
     tried,
 )
@@ -64,7 +71,7 @@ from likewise.noise.estimation import likelihood_transition
 CLEARLY = 2.0  # standard errors
 A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
 GOOD_PART = 1 / 5
-BY_FEATURES = (from_clusters, from_mixture, from_network)
+BY_FEATURES = (*BY_POINTS, from_network)
 
 
 def fit_selected(
@@ -125,7 +132,7 @@ def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None
 
 def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Trial:
     """The fit to go on with: with features, with less of their say, or without."""
-    best, shuffled = _with_features(seen, unseen, distinct(starts))
+    best, shuffled = _with_features(seen, unseen, starts)
     without = _without_features(seen, unseen, starts)
     lead = min(ahead(best, other, unseen) for other in (shuffled, without))
     if lead <= CLEARLY and (longer := _longest_search(seen, unseen, starts)) is not None:
@@ -141,34 +148,45 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
             return without
     if tells and _neighbours(seen).show(best.state.targets.classes, best.state.targets.perceived):
         return best
+    return _as_perceived(seen, unseen, best)
+
+
+def _as_perceived(seen: JointProblem, unseen: Graph, best: Trial) -> Trial:
+    """The same where features know too little to say that people err: without T, or with a T that
+    is not read as people's mistakes."""
+    unread = replace(best, state=as_perceived(best.state), head=PerceivedHead(best.head))
     perceived = in_known_order(best.state.targets.perceived, seen.graph.known)
-    return tried(seen, unseen, PriorHead(best.head), (perceived, best.state.channel))
+    begun = (perceived, best.state.channel), best.start
+    without = (tried(seen, unseen, PriorHead(best.head), start) for start in begun)
+    return most_telling([unread, *without], unseen)
 
 
 def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tuple[Trial, Trial]:
-    """All starts with the stiffest head, and all heads from the best of these; the best of all, and
-    the same with the features of other items."""
+    """All starts with the stiffest head, and all heads from the best of these; all starts with the
+    most flexible one, too. The best of all, and the same with the features of other items."""
     heads = seen.heads()
     gaussian = [head for head in heads if isinstance(head, GaussianHead)]
-    trials = [tried(seen, unseen, gaussian[0], start) for start in starts]
+    trials = [tried(seen, unseen, gaussian[0], start) for start in distinct(starts)]
     best = most_telling(trials, unseen)
-    start = starts[trials.index(best)]
+    start = best.start
+    others = [tried(seen, unseen, head, start) for head in heads[len(gaussian) :]]
+    at_once = [tried(seen, unseen, gaussian[-1], one) for one in distinct(starts)]
+    others.insert(0, most_telling(at_once, unseen))
     best = _loosened(seen, unseen, best, gaussian[1:])
     near = _neighbours(seen)
-    for head in heads[len(gaussian) :]:
-        other = tried(seen, unseen, head, start)
+    for other in others:
         # What foretells people better may have learned their mistakes.
         one, two = best.state.targets, other.state.targets
-        lead = ahead(other, best, unseen)
         mistakes = near.prefers(one.classes, two.classes, two.perceived)
         mended = near.prefers(two.classes, one.classes, one.perceived)
-        if (lead > 1 and not mistakes) or (lead > -CLEARLY and mended):
+        better = is_better(other, best, unseen) and not mistakes
+        if better or (ahead(other, best, unseen) > -CLEARLY and mended):
             best = other
     order = torch.randperm(seen.graph.n_items, generator=seen.generator).to(seen.graph.device)
     way = gaussian if isinstance(best.head, GaussianHead) else [best.head]
-    first, *others = (ShuffledHead(head, order) for head in way)
+    first, *looser = (ShuffledHead(head, order) for head in way)
     shuffled = tried(seen, unseen, first, start)
-    return best, _loosened(seen, unseen, shuffled, others)
+    return best, _loosened(seen, unseen, shuffled, looser)
 
 
 def _loosened(seen: JointProblem, unseen: Graph, best: Trial, heads: Sequence[Head]) -> Trial:
@@ -180,7 +198,7 @@ def _loosened(seen: JointProblem, unseen: Graph, best: Trial, heads: Sequence[He
     """
     for head in heads:
         other = tried(seen, unseen, head, (best.state.targets.classes.float(), best.state.channel))
-        if ahead(other, best, unseen) <= -1:
+        if not is_better(other, best, unseen):
             break
         best = other
     return best

@@ -17,6 +17,7 @@ from likewise.inference.heads.cross_fitting import Head
 from likewise.inference.partition import find_labels, infer_partition
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.mixture import find_mixture
+from likewise.inference.partition.supervised_components import supervised_components
 from likewise.inference.problem import JointProblem
 from likewise.inference.propagation.belief_propagation import edge_statistics, infer
 from likewise.inference.propagation.graph import Graph, contract
@@ -136,9 +137,9 @@ def promising_starts(problem: JointProblem) -> list[StartFunction]:
     if graph.n_items > MAX_SPECTRAL_ITEMS or graph.n_items < 3 * problem.n_classes:
         return [by_features]
     if problem.features is not None and problem.n_classes > MOST_SPECTRAL_CLASSES:
-        return [from_partition, from_clusters, from_mixture]
+        return [from_partition, *BY_POINTS]
     if problem.features is not None:
-        every: list[StartFunction] = [from_graph, from_partition, from_clusters, from_mixture]
+        every: list[StartFunction] = [from_graph, from_partition, *BY_POINTS]
         return every if problem.rich else [*every, from_network]
     share = problem.pairs.n_same / len(problem.pairs)
     edge = 2 * np.sqrt(2 * len(graph) / graph.n_items * share * (1 - share))
@@ -200,19 +201,30 @@ def from_clusters(problem: JointProblem, channel: Channel) -> Start:
     return posterior.belief, channel
 
 
-def from_mixture(problem: JointProblem, channel: Channel) -> Start:
+def from_mixture(problem: JointProblem, channel: Channel, supervised: bool = False) -> Start:
     """A Gaussian mixture of rich features and the judgements: where classes are many, k-means of
-    the features gets stuck, and judgements alone are too few."""
+    the features gets stuck, and judgements alone are too few.
+
+    Of the components in which features vary most, or (``supervised``) in which judgements tell
+    items apart.
+    """
     assert problem.features is not None
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
-    labels = find_mixture(
-        Answers.build(**asked(problem.graph)),
-        problem.features.points.cpu().numpy(),
-        problem.n_classes,
-        (moments.a, moments.b),
-        problem.rng,
-    )
+    answers = Answers.build(**asked(problem.graph))
+    points = problem.features.points.cpu().numpy()
+    if supervised:
+        points = supervised_components(answers, points, problem.n_classes - 1, problem.rng)
+    rates = moments.a, moments.b
+    labels = find_mixture(answers, points, problem.n_classes, rates, problem.rng)
     return _as_belief(labels, problem), channel
+
+
+def from_supervised(problem: JointProblem, channel: Channel) -> Start:
+    """The same where what people tell apart is not what varies most."""
+    return from_mixture(problem, channel, supervised=True)
+
+
+BY_POINTS: tuple[StartFunction, ...] = (from_clusters, from_mixture, from_supervised)
 
 
 def asked(graph: Graph) -> Asked:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from likewise.inference.em import Options, State
-from likewise.inference.heads.cross_fitting import Head
-from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead
+from likewise.inference.heads.cross_fitting import Head, log_perceived
+from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead, PerceivedHead
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import entropy
@@ -27,6 +28,7 @@ PART = 0.06  # of the job at hand, which takes about sixteen fits like it
 MANY_CLASSES, FEW_ITERATIONS = 15, 10
 LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
 FADED = 0.9  # of the entropy of knowing nothing
+KEPT = 0.9  # of the classes that another trial has
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class Trial:
     state: State
     head: Head
     scores: Tensor
+    start: Start
+    """Where it began."""
     number: int = 0
     """Of the start."""
 
@@ -52,10 +56,20 @@ def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
     if isinstance(head, FlatHead):
         options = replace(options, transition=nearly_identity(problem.n_classes))
     state = em_from(problem, head, start, options)
+    if isinstance(head, PerceivedHead):
+        return as_perceived(state)
     if not isinstance(head, FlatHead):
         return state
     # However sure they are of other classes: what people see is what an item is.
     return replace(state, targets=replace(state.targets, classes=state.targets.perceived))
+
+
+def as_perceived(state: State) -> State:
+    """The same with f = g @ T as the class posterior, and no T: people see what an item is."""
+    identity = nearly_identity(len(state.transition)).to(state.transition)
+    targets = replace(state.targets, classes=state.targets.perceived)
+    log_f = log_perceived(state.log_g, state.transition)
+    return replace(state, targets=targets, transition=identity, log_g=log_f)
 
 
 def tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
@@ -63,26 +77,47 @@ def tried(seen: JointProblem, unseen: Graph, head: Head, start: Start) -> Trial:
         state = fit_with(seen, head, start)
     belief = state.targets.perceived
     if isinstance(seen.graph, SortGraph) and isinstance(unseen, SortGraph):
-        return Trial(state, head, seen.graph.unseen_scores(belief, unseen))
+        return Trial(state, head, seen.graph.unseen_scores(belief, unseen), start)
     scores = answer_log_likelihood(belief, unseen, state.channel).double()
-    return Trial(state, head, by_pair(scores, unseen))
+    return Trial(state, head, by_pair(scores, unseen), start)
 
 
 def most_telling(trials: list[Trial], unseen: Graph) -> Trial:
     """Of the trials within a standard error of the best (the one-standard-error rule, Breiman et
-    al. 1984), the one under which all judgements are likeliest; one that has faded says nothing."""
+    al. 1984), the one under which all judgements are likeliest; one that has faded says nothing,
+    and one that has lost classes is none of so many classes."""
     decided = [trial for trial in trials if not has_faded(trial.state)] or trials
+    most = max(n_used(trial.state) for trial in decided)
+    decided = [trial for trial in decided if n_used(trial.state) >= KEPT * most]
     best = max(decided, key=foretold)
     close = [trial for trial in decided if ahead(best, trial, unseen) <= 1]
-    # By the chain rule log P(seen) + log P(unseen | seen). The features' own density, which is
-    # part of a state's evidence, would outvote people.
-    return max(close, key=lambda trial: trial.state.posterior.evidence + foretold(trial))
+    return max(close, key=of_all_judgements)
+
+
+def of_all_judgements(trial: Trial) -> float:
+    """Log evidence by the chain rule: log P(seen) + log P(unseen | seen).
+
+    The features' own density, which is part of a state's evidence, would outvote people.
+    """
+    return trial.state.posterior.evidence + foretold(trial)
+
+
+def is_better(one: Trial, other: Trial, unseen: Graph) -> bool:
+    """Whether it foretells better by more than a standard error, or else makes all judgements
+    likelier."""
+    lead = ahead(one, other, unseen)
+    return lead > 1 or (lead > -1 and of_all_judgements(one) > of_all_judgements(other))
 
 
 def has_faded(state: State) -> bool:
     """Whether every class is about as likely for a usual item."""
     belief = state.targets.perceived
     return bool(entropy(belief).mean() > FADED * math.log(belief.shape[1]))
+
+
+def n_used(state: State) -> int:
+    """How many classes are the likeliest one of some item."""
+    return len(torch.unique(state.targets.perceived.argmax(dim=1)))
 
 
 def foretold(trial: Trial) -> float:
