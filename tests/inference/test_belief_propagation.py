@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference.propagation import fields
+from likewise.inference.propagation import belief_propagation, fields
 from likewise.inference.propagation.belief_propagation import (
     choose_method,
     edge_statistics,
@@ -146,6 +146,26 @@ def test_statistics_count_every_judgement_once():
         counts = edge_statistics(found, graph, channel)
         assert counts.shape == channel.log_table().shape
         assert float(counts.sum()) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("method", ["bp", "mean_field"])
+def test_statistics_table_by_table_are_those_of_single_judgements(monkeypatch, method):
+    rng = np.random.default_rng(3)
+    left, right = rng.integers(0, 10, 200), rng.integers(10, 20, 200)
+    names = [f"p{k}" for k in rng.integers(0, 4, 200)] + ["silent"]  # one says a single thing
+    said = np.append(rng.random(200) < 0.4, True)
+    ends = np.append(left, 0), np.append(right, 11)
+    graph = graph_of(*ends, said, n_items=20, annotator=names)
+    for channel in (channels()[1], AnnotatorChannel.from_rates(0.8, 0.2, 5).with_classes(3)):
+        found = infer(log_prior(20, 3), graph, channel, method=method)
+        by_table = []
+        for answers_a_table, chunk in ((0, 64), (10**9, 64), (0, 1 << 18)):
+            monkeypatch.setattr(belief_propagation, "ANSWERS_A_TABLE", answers_a_table)
+            monkeypatch.setattr("likewise.inference.propagation.graph.MOST_EDGES", chunk)
+            by_table.append(edge_statistics(found, graph, channel))
+        assert float(by_table[0].sum()) == pytest.approx(201)
+        torch.testing.assert_close(by_table[0], by_table[1], atol=1e-5, rtol=0)
+        torch.testing.assert_close(by_table[2], by_table[1], atol=1e-5, rtol=0)
 
 
 def test_chunks_change_nothing(monkeypatch):
