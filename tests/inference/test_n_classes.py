@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 
+from likewise.inference.selection.count_by_evidence import Counted, can_count, likeliest, search
 from likewise.inference.selection.count_by_lifting import can_lift
-from likewise.inference.selection.count_by_prediction import can_count, search, simplest
 from likewise.inference.selection.n_classes import count_classes
 from likewise.methods.dispatch import number_of_classes
 from likewise.pairs import Pairs
@@ -32,9 +33,9 @@ def test_features_show_what_too_few_judgements_do_not():
     assert count_classes(pairs)[0] < 6
     count, evidence = number_of_classes("auto", pairs, 240, X)
     assert count == 6
-    assert evidence["rule"] == "held-out judgements"
-    scores = evidence["log_likelihood"]
-    assert scores["6"] > scores["5"] > scores["2"]
+    assert evidence["rule"] == "evidence of short fits"
+    criterion = evidence["log_evidence"]
+    assert criterion["6"] == max(criterion.values()) > criterion["2"]
     assert json.loads(json.dumps(evidence)) == evidence
 
 
@@ -47,41 +48,53 @@ def test_only_few_features_and_judgements_are_counted_by_fits():
     assert not can_count(np.zeros((10_000, 2)), pairs)
 
 
-def scorer(best: int, asked: list[int]):
-    """Scores (100,) that fall off on both sides of ``best``, all judgements alike."""
+def fits(best: int, asked: list[int], uses: Callable[[int], int] = lambda number: number):
+    """Fits that are the better the nearer the number of classes that they use is to ``best``."""
 
-    def score(number: int) -> torch.Tensor:
+    def fit(number: int) -> Counted:
         asked.append(number)
-        noise = torch.randn(100, generator=torch.Generator().manual_seed(number))
-        return 0.01 * noise - abs(number - best)
+        used = uses(number)
+        criterion = float(-abs(used - best))
+        return Counted(used, criterion, torch.full((9,), criterion))
 
-    return score
+    return fit
+
+
+def no_error(difference: torch.Tensor) -> float:
+    return 0.0
+
+
+def test_of_numbers_that_foretell_alike_the_one_that_pays_for_its_classes_is_taken():
+    flat = torch.zeros(9)
+    tried = {
+        3: Counted(3, -20.0, flat - 0.01),
+        4: Counted(4, -10.0, flat - 0.001),
+        8: Counted(8, -12.0, flat),
+        9: Counted(9, -1.0, flat - 0.5),  # likely, and yet it foretells badly
+    }
+    assert likeliest(tried, lambda difference: 0.1).used == 4
+    assert likeliest(tried, no_error).used == 8
 
 
 @pytest.mark.parametrize("best", [2, 5, 10, 13])
 def test_the_search_climbs_to_the_best_number_and_asks_for_none_twice(best):
     asked: list[int] = []
-    tried = search(scorer(best, asked), at_least=2, at_most=48)
-    assert simplest(tried) == best
+    tried = search(fits(best, asked), 2, 48, no_error)
+    assert likeliest(tried, no_error).used == best
     assert len(asked) == len(set(asked)) == len(tried)
     assert max(asked) <= 27
 
 
+def test_classes_that_empty_themselves_do_not_count():
+    """Whatever is asked for beyond seven classes, the fit has items for seven."""
+    tried = search(fits(7, [], lambda number: min(number, 7)), 2, 48, no_error)
+    assert likeliest(tried, no_error).used == 7
+    assert max(tried) <= 20
+
+
 def test_the_search_goes_as_far_as_the_spectrum_saw_and_no_further_than_there_are_items():
-    assert max(search(scorer(3, []), at_least=20, at_most=48)) == 20
-    assert max(search(scorer(30, []), at_least=2, at_most=9)) == 9
-
-
-def test_the_smallest_number_that_is_not_clearly_worse_is_taken():
-    noise = torch.randn(400, generator=torch.Generator().manual_seed(0))
-    tried = {1: noise - 2, 2: noise - 1, 3: 0.5 * noise - 0.001, 4: 0.5 * noise.flip(0)}
-    assert simplest(tried) == 3
-
-
-def test_a_class_that_brings_far_less_than_the_one_before_is_none():
-    exact = torch.zeros(400)  # no doubt about any difference
-    assert simplest({1: exact - 3, 2: exact - 2, 3: exact - 0.1, 4: exact}) == 3
-    assert simplest({1: exact - 3, 2: exact - 2, 3: exact - 1, 4: exact}) == 4
+    assert max(search(fits(3, []), 20, 48, no_error)) == 20
+    assert max(search(fits(30, []), 2, 9, no_error)) == 9
 
 
 def few_judged(n_classes: int, per_item: int, apart: float = 3.0) -> tuple[np.ndarray, Pairs]:
@@ -129,7 +142,6 @@ def test_groups_that_features_do_not_show_are_counted_by_judgements_alone():
     pairs = Pairs(left, right, same, n_items=90)
     count, evidence = count_classes(pairs, items=rng.normal(size=(90, 40)))
     assert evidence["rule"] == "groups by judgements alone"
-    assert evidence["judgements_alone"] > max(evidence["log_likelihood"].values())
     assert abs(count - 30) <= 3
 
 

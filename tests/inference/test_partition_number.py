@@ -136,7 +136,23 @@ def test_the_open_search_stands_unless_another_is_ahead(
     rng: np.random.Generator, about: dict[Choice, tuple[float, float]], expected: Choice
 ) -> None:
     splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
-    assert _believed(FIVE if FIVE in about else None, splits) == expected
+    assert _believed(FIVE if FIVE in about else None, splits, n_found=5) == expected
+
+
+@pytest.mark.parametrize(
+    ("five", "n_found", "expected"),
+    [
+        (-0.499, 6, FIVE),
+        (-0.499, 4, OPEN),  # more groups have to be clearly ahead
+        (-0.501, 6, OPEN),
+    ],
+)
+def test_fewer_groups_that_foretell_as_well_are_taken(
+    rng: np.random.Generator, five: float, n_found: int, expected: Choice
+) -> None:
+    about = {PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1), FIVE: (five, 0.1)}
+    splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
+    assert _believed(FIVE, splits, n_found) == expected
 
 
 def test_numbers_half_way_beside_the_best() -> None:

@@ -4,8 +4,8 @@ Evidence compares partitions of one kind. Where groups are uncertain it misleads
 the likeliest partition leaves items alone that belong somewhere, and cells cut groups along
 whatever else people see. So other numbers are tried on most pairs, and draws of partitions foretell
 the answers about the rest (cross-validation of the number of blocks, Chen & Lei 2018). The best is
-taken where it foretells clearly better than the search with the number left open. That one is
-without cells where these foretell worse by more than a standard error.
+taken where it foretells clearly better than the search with the number left open, or as well with
+fewer groups. That one is without cells where these foretell worse by more than a standard error.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def choose_number(
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
     best = _best_number(fewer, more, first)
     # One split is enough to look for a number, and too little to believe it.
-    return _believed(best, [first, *others])
+    return _believed(best, [first, *others], n_found)
 
 
 def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
@@ -127,9 +127,10 @@ def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | No
     return max(choices, key=lambda choice: choices[choice])
 
 
-def _believed(number: Choice | None, splits: list[Split]) -> Choice:
-    """The search with the number left open, without cells where these foretell worse by more than
-    a standard error; or the ``number``, where that is clearly ahead."""
+def _believed(number: Choice | None, splits: list[Split], n_found: int) -> Choice:
+    """The search with the number left open, which found ``n_found`` groups, without cells where
+    these foretell worse by more than a standard error; or the ``number``, where that is clearly
+    ahead, or fewer groups and not behind."""
     ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
 
     def scores(choice: Choice) -> FloatArray:
@@ -145,9 +146,10 @@ def _believed(number: Choice | None, splits: list[Split]) -> Choice:
     kept, now = Choice(None), scores(Choice(None))
     if ahead(plain := scores(Choice(None, cells=False)), now) > 1:
         kept, now = Choice(None, cells=False), plain
-    if number is not None and ahead(scores(number), now) > CLEARLY:
-        kept = number
-    return kept
+    if number is None or number.n_groups is None:
+        return kept
+    enough = 0.0 if number.n_groups < n_found else CLEARLY
+    return number if ahead(scores(number), now) > enough else kept
 
 
 def _over_numbers(

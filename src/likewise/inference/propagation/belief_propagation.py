@@ -120,7 +120,7 @@ def _cell_statistics(posterior: Posterior, graph: Graph, channel: Channel, table
         order = torch.argsort(group, stable=True)
         left, right = (end.index_select(0, order) for end in _ends(posterior, graph, part))
         sizes = torch.bincount(group, minlength=len(table)).tolist()
-        rows = zip(left.split(sizes), right.split(sizes), strict=True)
+        rows = zip(torch.split(left, sizes), torch.split(right, sizes), strict=True)
         for number, (one, other) in enumerate(rows):
             if len(one):
                 norm = (one @ likelihood[number] * other).sum(1, keepdim=True).clamp_min(TINY)

@@ -2,12 +2,13 @@
 
 Everything is fitted to most of the judgements first and asked about the rest. Evidence cannot
 compare these: the density of the features outvotes people, and a head that follows every judgement
-explains its own best. Errors are a jackknife over items. Heads are loosened step by step, as long
-as that foretells as well. What is simpler is kept: no network unless it foretells better by more
-than the error, no features unless they foretell clearly better, than none and than those of other
-items would (a permutation test). That people mistake an item is believed only where features tell a
-good part of what people see, and few items lie between the classes. Among starts that foretell
-alike, the evidence of all judgements decides.
+explains its own best. Errors are a jackknife over items; among starts and heads that foretell
+alike, the evidence of all judgements decides. Heads are loosened step by step from what a stiff
+one found, and the most flexible one begins from every start; one that tells neighbours apart which
+the other does not may have learned people's mistakes, and is not taken. What is simpler is kept: no
+features unless they foretell clearly better, than none and than those of other items would (a
+permutation test). That people mistake an item is believed only where features tell a good part of
+what people see, and few items lie between the classes.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from likewise.inference.partition.sort_search import count_groups
 from likewise.inference.propagation.sort_graph import sorts_of
+from likewise.inference.selection.count_by_evidence import can_count, count_by_evidence
 from likewise.inference.selection.count_by_lifting import can_lift, count_by_lifting
-from likewise.inference.selection.count_by_prediction import can_count, count_by_prediction
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence, count_from_judgements
 
@@ -35,7 +35,7 @@ def count_classes(
     count, evidence = count_from_judgements(pairs, rng)
     found: tuple[int, Evidence] | None = None
     if items is not None and evidence["rule"] == "spectrum" and can_count(items, pairs):
-        found = count_by_prediction(items, pairs, count, rng)
+        found = count_by_evidence(items, pairs, count, rng)
     few = evidence["rule"] == "groups judged different"
     if items is not None and few and can_lift(items, pairs):
         found = count_by_lifting(items, pairs, count, seed)

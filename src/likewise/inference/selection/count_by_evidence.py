@@ -1,15 +1,19 @@
-"""How many classes: as many as foretell best the judgements that a fit has not seen.
+"""How many classes: as many as make the judgements likeliest, seen and unseen, by short fits.
 
 Too few classes call alike what people tell apart, too many call different what people call the
-same; both cost likelihood. Features help to see classes long before the judgements alone do; where
-they show nothing, the groups of a search over partitions may foretell more, and are counted.
+same. A fit to more classes than there are often leaves the spare ones empty, and finds the others
+better than one to just as many: what counts is how many it uses. Of the fits that foretell unseen
+judgements best, within a standard error, the one is taken under which all judgements are likeliest,
+less what two more parameters a class could explain by chance (BIC, Schwarz 1978). Features help to
+see classes long before the judgements alone do; where they show nothing, the groups of a search
+over partitions may foretell more, and are counted.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,8 +37,8 @@ from likewise.inference.selection.ranking import (
 from likewise.inference.selection.start_selection import (
     as_start,
     asked,
-    from_clusters,
     from_mixture,
+    from_supervised,
 )
 from likewise.inference.selection.starts import spectral_start
 from likewise.inference.selection.trials import MANY_CLASSES
@@ -48,10 +52,10 @@ FEWEST, MOST = 1_000, 200_000  # judgements that can tell, and that take seconds
 LADDER = (2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 48, 60)
 WITHOUT_GAIN = 2  # steps of the ladder, beyond which no more are tried
 STIFFNESS = 0.5
+FEWEST_ITEMS = 2  # of a class: one alone tells nothing of others
 SURE = 0.95  # of two items of one group, that they are
-PART = 0.2  # of what a class brought that is too little for one more
-
-Scorer = Callable[[int], Tensor]
+ErrorOf = Callable[[Tensor], float]  # standard error of a mean of scores (m,)
+PARAMETERS = 2  # of a class: its share of the items, and how often two of it are called the same
 
 
 def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
@@ -60,13 +64,24 @@ def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
     return small and not pairs.is_complete and FEWEST <= len(pairs) <= MOST
 
 
-def count_by_prediction(
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A fit to some number of classes."""
+
+    used: int
+    """Classes that it has items for."""
+    criterion: float
+    """Log evidence of all judgements, less what its classes cost."""
+    scores: Tensor
+    """(m,) log P(answer) of the unseen judgements."""
+
+
+def count_by_evidence(
     items: NDArray[Any], pairs: Pairs, at_least: int, rng: np.random.Generator
 ) -> tuple[int, dict[str, Any]] | None:
-    """``(number of classes, evidence)``: held-out log-likelihood a judgement of each number tried.
+    """``(number of classes, evidence)``: the criterion of each number of classes that fits used.
 
-    `simplest` says which is taken. Numbers up to ``at_least`` are tried in any case. None where
-    no item differs from another.
+    Numbers up to ``at_least`` are tried in any case. None where no item differs from another.
     """
     pairs = pairs.explicit()
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
@@ -87,70 +102,69 @@ def count_by_prediction(
         return None
     seeing = replace(problem, features=features)
 
-    def score(n_classes: int) -> Tensor:
+    def fit(n_classes: int) -> Counted:
         with stage(None, 0.12):
-            return by_pair(_score(seeing, unseen, n_classes), unseen)
+            return _fitted(seeing, unseen, n_classes)
 
-    tried = search(score, at_least, len(items) // 5)
-    count = simplest(tried)
-    shown = {str(number): round(float(tried[number].mean()), 4) for number in sorted(tried)}
-    evidence: dict[str, Any] = {"rule": "held-out judgements", "log_likelihood": shown}
+    def error(difference: Tensor) -> float:
+        return jackknife_error(difference, unseen)
+
+    tried = search(fit, at_least, len(items) // 5, error)
+    best = likeliest(tried, error)
+    shown = {str(fit.used): round(fit.criterion, 1) for fit in sorted(tried.values(), key=_order)}
+    evidence: dict[str, Any] = {"rule": "evidence of short fits", "log_evidence": shown}
+    count = max(best.used, 2)
     if len(items) <= MAX_ITEMS:
         alone = by_pair(_score_alone(problem.graph, unseen, rng), unseen)
-        evidence["judgements_alone"] = round(float(alone.mean()), 4)
-        lead = alone - tried[_best(tried)]
-        if float(lead.mean()) > jackknife_error(lead, unseen):
+        lead = alone - best.scores
+        if float(lead.mean()) > error(lead):
             found = infer_partition(**asked(Graph.from_pairs(pairs)), seed=int(rng.integers(2**31)))
             count, evidence["rule"] = max(found.n_groups, 2), "groups by judgements alone"
     return count, evidence
 
 
-def search(score: Scorer, at_least: int, at_most: int) -> dict[int, Tensor]:
-    """Scores (m,) of the numbers worth trying: up a ladder, then step by step around the best."""
-    tried = {1: score(1)}  # to know what the second class brings
+def search(
+    fit: Callable[[int], Counted], at_least: int, at_most: int, error: ErrorOf
+) -> dict[int, Counted]:
+    """Fits to the numbers of classes worth trying: up a ladder, then step by step by the best."""
+    tried = {1: fit(1)}
     waited = 0
     for number in (n for n in LADDER if n <= max(at_most, 2)):
-        tried[number] = score(number)
-        best = _best(tried)
-        waited = 0 if best in (1, number) else waited + 1  # many classes may show where few do not
+        before = likeliest(tried, error)
+        tried[number] = fit(number)
+        now = likeliest(tried, error)
+        one_class = now is tried[1]  # many classes may show where few do not
+        waited = 0 if one_class or now is not before else waited + 1
         if waited >= WITHOUT_GAIN and number >= at_least:
             break
-    while True:
-        best = _best(tried)
-        near = [n for n in (best - 1, best + 1) if 2 <= n <= at_most and n not in tried]
-        if not near:
-            break
-        tried |= {number: score(number) for number in near}
-    while (below := simplest(tried) - 1) not in tried:
-        tried[below] = score(below)
+    while near := _untried(likeliest(tried, error).used, at_most, tried):
+        tried |= {number: fit(number) for number in near}
     return tried
 
 
-def simplest(tried: dict[int, Tensor]) -> int:
-    """The smallest number, from 2, beyond which there is little left to gain.
-
-    Little is one standard error, or a small part of what the last class brought: many numbers were
-    tried, and classes that do not exist can still take up what makes single items special.
-    """
-    mean = {number: float(scores.mean()) for number, scores in tried.items()}
-    best = _best(tried)
-    for below, number in pairwise(sorted(tried)):
-        loss = tried[best] - tried[number]
-        error = float(loss.std()) / len(loss) ** 0.5
-        brought = (mean[number] - mean[below]) / (number - below)
-        if float(loss.mean()) <= max(error, PART * brought):
-            return number
-    return max(best, 2)
+def likeliest(tried: dict[int, Counted], error: ErrorOf) -> Counted:
+    """Of the fits that foretell best, within a standard error, the one of the highest criterion."""
+    best = max(tried.values(), key=lambda fit: float(fit.scores.sum()))
+    behind = {fit: best.scores - fit.scores for fit in tried.values()}
+    close = [f for f, loss in behind.items() if f is best or float(loss.mean()) <= error(loss)]
+    return max(close, key=lambda fit: fit.criterion)
 
 
-def _best(tried: dict[int, Tensor]) -> int:
-    return max(tried, key=lambda number: float(tried[number].mean()))
+def _untried(number: int, at_most: int, tried: dict[int, Counted]) -> list[int]:
+    return [n for n in (number - 1, number, number + 1) if 2 <= n <= at_most and n not in tried]
 
 
-def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
-    """(m,) log-likelihood of each unseen judgement by the best of a few short fits."""
+def _order(fit: Counted) -> tuple[int, float]:
+    return fit.used, fit.criterion
+
+
+def _fitted(problem: JointProblem, unseen: Graph, n_classes: int) -> Counted:
+    """The best of a few short fits; classes that nobody tells from another empty themselves."""
+    a_class = PARAMETERS / 2 * math.log(len(problem.graph) + len(unseen))
     if n_classes == 1:
-        return _usual(problem.graph, unseen)
+        scores = by_pair(_usual(problem.graph, unseen), unseen)
+        seen = float(_usual(problem.graph, problem.graph).sum())
+        return Counted(1, seen + float(scores.sum()) - a_class, scores)
     features = problem.features
     assert features is not None
     problem = replace(problem, n_classes=n_classes)
@@ -162,8 +176,8 @@ def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
     posterior, by_graph = spectral_start(problem.graph, channel, n_classes, seed, rounds=8)
     starts = [
         (posterior.belief, by_graph),
-        from_clusters(problem, channel),
         from_mixture(problem, channel),
+        from_supervised(problem, channel),
     ]
     if n_classes <= MANY_CLASSES and confusable(problem.graph, n_classes):
         starts = [as_start(problem, *start, confusions=True) for start in starts]
@@ -180,8 +194,13 @@ def _score(problem: JointProblem, unseen: Graph, n_classes: int) -> Tensor:
         for belief, found in starts
     ]
     best = max(states, key=lambda state: state.posterior.evidence)  # of the judgements alone
+    belief = best.targets.perceived
+    used = max(int((torch.bincount(belief.argmax(dim=1)) >= FEWEST_ITEMS).sum()), 1)
     with torch.no_grad():
-        return answer_log_likelihood(best.targets.perceived, unseen, best.channel).double()
+        foretold = answer_log_likelihood(belief, unseen, best.channel).double()
+    scores = by_pair(foretold, unseen)
+    total = best.posterior.evidence + float(scores.sum())
+    return Counted(used, total - used * a_class, scores)
 
 
 def _score_alone(seen: Graph, unseen: Graph, rng: np.random.Generator) -> Tensor:
