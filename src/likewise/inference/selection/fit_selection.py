@@ -7,8 +7,9 @@ alike, the evidence of all judgements decides. Heads are loosened step by step f
 one found, and the most flexible one begins from every start; one that tells neighbours apart which
 the other does not may have learned people's mistakes, and is not taken. What is simpler is kept: no
 features unless they foretell clearly better, than none and than those of other items would (a
-permutation test). That people mistake an item is believed only where features tell a good part of
-what people see, and few items lie between the classes.
+permutation test), or make all judgements far likelier than those do. That people mistake an item is
+believed only where features tell a good part of what people see, and few items lie between the
+classes.
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ from likewise.inference.selection.start_selection import (
     select_starts,
 )
 from likewise.inference.selection.trials import (
+    GOOD_PART,
     Trial,
     ahead,
     as_perceived,
+    explains_more,
     fit_with,
     foretold,
     has_faded,
@@ -71,7 +74,6 @@ from likewise.noise.estimation import likelihood_transition
 
 CLEARLY = 2.0  # standard errors
 A_NAT = 1.0  # of likelihood, by which groups that were found may be behind: they are searched anew
-GOOD_PART = 1 / 5
 BY_FEATURES = (*BY_POINTS, from_network)
 
 
@@ -142,9 +144,9 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
         lead = min(lead, ahead(best, without, unseen))
     if ahead(best, without, unseen) < -CLEARLY:
         return without
-    tells = False
+    tells = explains_more(best, shuffled)
     if _says_something(without, seen, unseen, starts[0][1]):  # else features are all there is
-        tells = _tells(seen, best.head, without.state)
+        tells = tells or _tells(seen, best.head, without.state)
         if lead <= CLEARLY and not tells:
             return without
     if tells and _neighbours(seen).show(best.state.targets.classes, best.state.targets.perceived):
