@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference.propagation import belief_propagation, fields
-from likewise.inference.propagation.belief_propagation import (
-    choose_method,
-    edge_statistics,
-    equal_probability,
-    guess,
-    infer,
-)
+from likewise.inference.propagation import edge_posteriors, fields
+from likewise.inference.propagation.belief_propagation import choose_method, guess, infer
+from likewise.inference.propagation.edge_posteriors import edge_statistics, equal_probability
 from likewise.inference.propagation.graph import Graph, contract
 from likewise.inference.selection.ranking import answer_log_likelihood
 from likewise.noise.annotators import AnnotatorChannel
@@ -160,7 +155,7 @@ def test_statistics_table_by_table_are_those_of_single_judgements(monkeypatch, m
         found = infer(log_prior(20, 3), graph, channel, method=method)
         by_table = []
         for answers_a_table, chunk in ((0, 64), (10**9, 64), (0, 1 << 18)):
-            monkeypatch.setattr(belief_propagation, "ANSWERS_A_TABLE", answers_a_table)
+            monkeypatch.setattr(edge_posteriors, "ANSWERS_A_TABLE", answers_a_table)
             monkeypatch.setattr("likewise.inference.propagation.graph.MOST_EDGES", chunk)
             by_table.append(edge_statistics(found, graph, channel))
         assert float(by_table[0].sum()) == pytest.approx(201)

@@ -11,12 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from likewise.inference.propagation.belief_propagation import (
-    choose_method,
-    edge_statistics,
-    equal_probability,
-    infer,
-)
+from likewise.inference.propagation.belief_propagation import choose_method, infer
+from likewise.inference.propagation.edge_posteriors import edge_statistics, equal_probability
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.ranking import answer_log_likelihood
 from likewise.noise.annotators import AnnotatorChannel

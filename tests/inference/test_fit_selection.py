@@ -305,9 +305,13 @@ def test_features_that_explain_far_more_than_those_of_other_items_have_a_say() -
     scores = torch.zeros(8, dtype=torch.float64)
     belief = torch.eye(3)[torch.arange(9) % 3]
     shuffled = trial_of(belief, -50.0, scores)
-    assert explains_more(trial_of(belief, -48.0, scores), shuffled)
-    assert not explains_more(trial_of(belief, -48.1, scores), shuffled)
-    assert explains_more(trial_of(belief, -48.1, scores + 0.02), shuffled)
+    once = Graph(torch.arange(8), torch.arange(8) + 1, torch.ones(8, dtype=torch.bool), 9)
+    assert explains_more(trial_of(belief, -48.0, scores), shuffled, once)
+    assert not explains_more(trial_of(belief, -48.1, scores), shuffled, once)
+    assert explains_more(trial_of(belief, -48.1, scores + 0.02), shuffled, once)
+    twice = once.select(torch.arange(16) // 2)  # answers about one pair err together
+    assert not explains_more(trial_of(belief, -48.0, scores), shuffled, twice)
+    assert explains_more(trial_of(belief, -46.0, scores), shuffled, twice)
 
 
 def test_a_fit_that_has_lost_classes_is_not_one_of_so_many() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior
 from likewise.noise.annotators import AnnotatorChannel

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from likewise.inference.heads.cross_fitting import Head, Targets, judged_score, log_perceived
-from likewise.inference.propagation.belief_propagation import edge_statistics, infer
+from likewise.inference.propagation.belief_propagation import infer
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.known import certain, clamped
 from likewise.inference.propagation.posterior import Posterior, guess

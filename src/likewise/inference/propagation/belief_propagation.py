@@ -39,7 +39,6 @@ Method = Literal["auto", "bp", "mean_field"]
 
 MAX_MESSAGE_FLOATS = 60_000_000  # beyond 3 million judgements of 10 classes: mean field
 DENSE_DEGREE = 250  # judgements an item beyond which leaving one out changes nothing
-ANSWERS_A_TABLE = 32  # at least, for tables of class pairs to be worked out one after the other
 TINY = 1e-30
 
 
@@ -91,55 +90,6 @@ def choose_method(graph: Graph, n_classes: int) -> Method:
     return "bp" if fits and sparse_enough else "mean_field"
 
 
-def edge_statistics(
-    posterior: Posterior, graph: Graph, channel: Channel, n_groups: int | None = None
-) -> Tensor:
-    """Expected counts of (equal, different) (G, 2), or of class pairs (G, C, C), by group."""
-    table = channel.log_table().to(posterior.log_belief)
-    if not channel.two_rate and graph.weight is None and len(graph) >= ANSWERS_A_TABLE * len(table):
-        return _cell_statistics(posterior, graph, channel, table)
-    counts = torch.zeros_like(table)
-    for part in graph.chunks(edge_width(channel, posterior.log_belief)):
-        annotator = None if graph.annotator is None else graph.annotator[part]
-        group = channel.groups(graph.same[part], annotator)
-        joint = _edge_posterior(posterior, graph, channel, part, table)
-        if graph.weight is not None:
-            joint = joint * graph.weight[part].view(-1, *(1,) * (joint.ndim - 1))
-        counts.index_add_(0, group, joint)
-    return counts.double().cpu()
-
-
-def _cell_statistics(posterior: Posterior, graph: Graph, channel: Channel, table: Tensor) -> Tensor:
-    """(G, C, C) the same, table by table: joint posteriors of single judgements, C² numbers each,
-    are never made, only their sum, P ⊙ (L / norm)' R with L and R what the ends believe."""
-    counts = torch.zeros_like(table)
-    likelihood = table.exp() if posterior.to_left is not None else torch.ones_like(table)
-    for part in graph.chunks():
-        annotator = None if graph.annotator is None else graph.annotator[part]
-        group = channel.groups(graph.same[part], annotator)
-        order = torch.argsort(group, stable=True)
-        left, right = (end.index_select(0, order) for end in _ends(posterior, graph, part))
-        sizes = torch.bincount(group, minlength=len(table)).tolist()
-        rows = zip(torch.split(left, sizes), torch.split(right, sizes), strict=True)
-        for number, (one, other) in enumerate(rows):
-            if len(one):
-                norm = (one @ likelihood[number] * other).sum(1, keepdim=True).clamp_min(TINY)
-                counts[number] += likelihood[number] * ((one / norm).T @ other)
-    return counts.double().cpu()
-
-
-def equal_probability(posterior: Posterior, graph: Graph, channel: Channel) -> Tensor:
-    """(M,) P(z_i = z_j | all judgements) of every judgement of the graph that was inferred on."""
-    if isinstance(channel, ExactChannel):
-        return graph.same.to(posterior.log_belief.dtype)
-    table = channel.log_table().to(posterior.log_belief)
-    parts = []
-    for part in graph.chunks(edge_width(channel, posterior.log_belief)):
-        joint = _edge_posterior(posterior, graph, channel, part, table)
-        parts.append(joint[:, 0] if channel.two_rate else joint.diagonal(dim1=1, dim2=2).sum(1))
-    return torch.cat(parts) if parts else torch.zeros(0)
-
-
 # -- belief propagation -------------------------------------------------------------------------
 
 
@@ -165,7 +115,7 @@ def _belief_propagation(
         keep = 0.0 if done == 1 and start is None else schedule.damping
         for part in graph.chunks(width):
             rows = likelihood[part]
-            from_left, from_right = _cavities(total, graph, to_left, to_right, part)
+            from_left, from_right = cavities(total, graph, to_left, to_right, part)
             to_right[part].lerp_(_message(from_left, rows), 1 - keep)
             rows = rows if channel.two_rate else rows.mT
             to_left[part].lerp_(_message(from_right, rows), 1 - keep)
@@ -195,7 +145,7 @@ def _first_messages(
     return to_left, to_right
 
 
-def _cavities(
+def cavities(
     total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor, part: slice
 ) -> tuple[Tensor, Tensor]:
     """What each end of an edge believes without that edge: two (m, C) probabilities."""
@@ -218,35 +168,10 @@ def _bethe(total: Tensor, graph: Graph, to_left: Tensor, to_right: Tensor) -> fl
     """Bethe's log evidence: sum of log Z_i less sum of log Z_ij (exact on trees)."""
     evidence = float(torch.logsumexp(total, dim=1).double().sum())
     for part in graph.chunks(total.shape[1]):
-        from_left, _ = _cavities(total, graph, to_left, to_right, part)
+        from_left, _ = cavities(total, graph, to_left, to_right, part)
         overlap = (from_left * to_left[part].exp()).sum(1)
         evidence -= float(torch.log(overlap.clamp_min(TINY)).double().sum())
     return evidence
-
-
-def _ends(posterior: Posterior, graph: Graph, part: slice) -> tuple[Tensor, Tensor]:
-    """What each end of an edge believes, without that edge where messages tell: two (m, C)."""
-    total, to_left, to_right = posterior.log_belief, posterior.to_left, posterior.to_right
-    if to_left is None or to_right is None:
-        return total[graph.left[part]].exp(), total[graph.right[part]].exp()
-    return _cavities(total, graph, to_left, to_right, part)
-
-
-def _edge_posterior(
-    posterior: Posterior, graph: Graph, channel: Channel, part: slice, table: Tensor
-) -> Tensor:
-    """(m, 2) P(equal), P(different), or (m, C, C) joint posterior, of the edges in ``part``."""
-    left, right = _ends(posterior, graph, part)
-    rows = left.new_ones(())
-    if posterior.to_left is not None:
-        rows = graph.edge_log_table(channel, part, table).exp()
-    if channel.two_rate:
-        equal = (left * right).sum(1).clamp(0, 1)
-        joint = torch.stack([equal, 1 - equal], dim=1) * rows
-    else:
-        joint = left.unsqueeze(2) * right.unsqueeze(1) * rows
-    norm = joint.flatten(1).sum(1).clamp_min(TINY)
-    return joint / norm.view(-1, *(1,) * (joint.ndim - 1))
 
 
 # -- mean field ---------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from likewise.inference.partition.piles import (
 )
 from likewise.inference.partition.sort_search import is_telling, place_sorted, settle
 from likewise.inference.partition.sorts import Sorts, find_sorts
-from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior, guess
 from likewise.noise.channels import ConfusionChannel

@@ -9,7 +9,7 @@ import torch
 from likewise.inference.em import State, record
 from likewise.inference.heads.cross_fitting import Targets
 from likewise.inference.problem import JointProblem, nearly_identity
-from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.fields import field_operator
 from likewise.inference.propagation.known import certain
 from likewise.inference.propagation.posterior import Posterior, guess

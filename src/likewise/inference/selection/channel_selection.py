@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from likewise.inference.propagation.belief_propagation import (
-    edge_statistics,
-    infer,
-)
+from likewise.inference.propagation.belief_propagation import infer
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior
 from likewise.inference.selection.ranking import answer_log_likelihood, held_out, jackknife_error

@@ -4,7 +4,7 @@ Too few classes call alike what people tell apart, too many call different what 
 same. A fit to more classes than there are often leaves the spare ones empty, and finds the others
 better than one to just as many: what counts is how many it uses. Of the fits that foretell unseen
 judgements best, within a standard error, the one is taken under which all judgements are likeliest,
-less what two more parameters a class could explain by chance (BIC, Schwarz 1978). Features help to
+less what four more parameters a class could explain by chance (BIC, Schwarz 1978). Features help to
 see classes long before the judgements alone do; where they show nothing, the groups of a search
 over partitions may foretell more, and are counted.
 """
@@ -55,7 +55,7 @@ STIFFNESS = 0.5
 FEWEST_ITEMS = 2  # of a class: one alone tells nothing of others
 SURE = 0.95  # of two items of one group, that they are
 ErrorOf = Callable[[Tensor], float]  # standard error of a mean of scores (m,)
-PARAMETERS = 2  # of a class: its share of the items, and how often two of it are called the same
+PARAMETERS = 4  # of a class: its share, and how often it is called the same as itself and others
 
 
 def can_count(items: NDArray[Any], pairs: Pairs) -> bool:

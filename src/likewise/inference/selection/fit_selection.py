@@ -33,7 +33,7 @@ from likewise.inference.heads.silent_heads import (
 from likewise.inference.lifting.neighbours import Neighbours, nearest_neighbours
 from likewise.inference.partition.sorts import Sorts
 from likewise.inference.problem import JointProblem
-from likewise.inference.propagation.belief_propagation import edge_statistics
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.known import in_known_order
 from likewise.inference.propagation.posterior import entropy, guess
@@ -144,7 +144,7 @@ def select_trial(seen: JointProblem, unseen: Graph, starts: list[Start]) -> Tria
         lead = min(lead, ahead(best, without, unseen))
     if ahead(best, without, unseen) < -CLEARLY:
         return without
-    tells = explains_more(best, shuffled)
+    tells = explains_more(best, shuffled, seen.graph)
     if _says_something(without, seen, unseen, starts[0][1]):  # else features are all there is
         tells = tells or _tells(seen, best.head, without.state)
         if lead <= CLEARLY and not tells:

@@ -42,6 +42,11 @@ def by_pair(scores: Tensor, graph: Graph) -> Tensor:
     return scores * weight.to(scores.device)
 
 
+def share_of_pairs(graph: Graph) -> float:
+    """Judged pairs for each judgement: 1 where none was judged twice."""
+    return (int(_pair_of(graph).max()) + 1) / len(graph) if len(graph) else 1.0
+
+
 def _pair_of(graph: Graph) -> Tensor:
     """(m,) number of each judgement's pair, whichever item is named first."""
     lower, upper = torch.minimum(graph.left, graph.right), torch.maximum(graph.left, graph.right)

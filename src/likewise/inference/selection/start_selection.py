@@ -19,7 +19,8 @@ from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.mixture import find_mixture
 from likewise.inference.partition.supervised_components import supervised_components
 from likewise.inference.problem import JointProblem
-from likewise.inference.propagation.belief_propagation import edge_statistics, infer
+from likewise.inference.propagation.belief_propagation import infer
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Graph, contract
 from likewise.inference.propagation.known import in_known_order
 from likewise.inference.propagation.posterior import Posterior, guess

@@ -16,7 +16,8 @@ import torch
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
-from likewise.inference.propagation.belief_propagation import edge_statistics, infer
+from likewise.inference.propagation.belief_propagation import infer
+from likewise.inference.propagation.edge_posteriors import edge_statistics
 from likewise.inference.propagation.graph import Contraction, Graph
 from likewise.inference.propagation.posterior import Posterior
 from likewise.io.progress import tracked

@@ -19,7 +19,12 @@ from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import entropy
 from likewise.inference.propagation.sort_graph import SortGraph
 from likewise.inference.selection.as_found import as_found
-from likewise.inference.selection.ranking import answer_log_likelihood, by_pair, jackknife_error
+from likewise.inference.selection.ranking import (
+    answer_log_likelihood,
+    by_pair,
+    jackknife_error,
+    share_of_pairs,
+)
 from likewise.inference.selection.start_selection import Start, em_from
 from likewise.io.progress import stage
 
@@ -135,9 +140,11 @@ def ahead(one: Trial, other: Trial, unseen: Graph) -> float:
     return float(gain.mean()) / max(error, LEAST_ERROR)
 
 
-def explains_more(best: Trial, shuffled: Trial) -> bool:
+def explains_more(best: Trial, shuffled: Trial, graph: Graph) -> bool:
     """Whether features make all judgements likelier than those of other items do, by a good part of
-    what it would take to name every item's class."""
+    what it would take to name every item's class; a pair of the ``graph`` counts once, however many
+    answers about it err together."""
     belief = best.state.targets.perceived
     gain = of_all_judgements(best) - of_all_judgements(shuffled)
-    return gain > GOOD_PART * len(belief) * float(entropy(belief.mean(0)))
+    once = 1.0 if isinstance(graph, SortGraph) else share_of_pairs(graph)
+    return once * gain > GOOD_PART * len(belief) * float(entropy(belief.mean(0)))
