@@ -104,8 +104,13 @@ def test_answers_about_some_pairs(rng: np.random.Generator) -> None:
 class Scored:
     """A split whose scores are given: a mean, and its noise."""
 
-    def __init__(self, unseen: Answers, about: dict[Choice, tuple[float, float]]) -> None:
-        self.unseen, self.about = unseen, about
+    def __init__(
+        self, unseen: Answers, about: dict[Choice, tuple[float, float]], n_found: int = 5
+    ) -> None:
+        self.unseen, self.about, self.found = unseen, about, n_found
+
+    def n_found(self, choice: Choice) -> int:
+        return self.found
 
     def scores(self, choice: Choice) -> np.ndarray | None:
         if choice not in self.about:
@@ -136,7 +141,7 @@ def test_the_open_search_stands_unless_another_is_ahead(
     rng: np.random.Generator, about: dict[Choice, tuple[float, float]], expected: Choice
 ) -> None:
     splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
-    assert _believed(FIVE if FIVE in about else None, splits, n_found=5) == expected
+    assert _believed(FIVE if FIVE in about else None, splits) == expected
 
 
 @pytest.mark.parametrize(
@@ -151,8 +156,9 @@ def test_fewer_groups_that_foretell_as_well_are_taken(
     rng: np.random.Generator, five: float, n_found: int, expected: Choice
 ) -> None:
     about = {PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1), FIVE: (five, 0.1)}
-    splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
-    assert _believed(FIVE, splits, n_found) == expected
+    answers = judged(np.arange(40) % 2, 300, 0.8, 0.2, rng)
+    splits = [Scored(answers, about, n_found) for _ in range(2)]
+    assert _believed(FIVE, splits) == expected
 
 
 def test_numbers_half_way_beside_the_best() -> None:

@@ -11,7 +11,7 @@ fewer groups. That one is without cells where these foretell worse by more than 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +20,7 @@ from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.arrays import FloatArray, IntArray, Vectors
 from likewise.inference.partition.fitting import Fit, fit_partition
 from likewise.inference.partition.jackknife import jackknife_error
-from likewise.inference.partition.refine import MAX_ITEMS, blocks_apply, refine
+from likewise.inference.partition.refine import MAX_ITEMS, Refined, blocks_apply, refine
 from likewise.inference.partition.starts import COUNTS
 from likewise.io.progress import tracked
 
@@ -62,6 +62,7 @@ class Split:
         self._items, self._asking, self._rng = items, asking, rng
         self._fits: dict[int | None, Fit] = {}
         self._scores: dict[Choice, FloatArray | None] = {}
+        self._found: dict[Choice, int] = {}
 
     def scores(self, choice: Choice) -> FloatArray | None:
         """(p,) mean log P(answer) of each held-out pair; None where no cells differ."""
@@ -75,12 +76,19 @@ class Split:
             about = self._known, self._items, k, self._rng, self._asking
             self._fits[k] = fit_partition(self.seen, *about)
         fit = self._fits[k]
-        if not choice.cells:
-            return foretelling(fit.sampled.drawn, self.seen, self.unseen)
-        if not blocks_apply(self.seen, fit.states[0].labels):
+        found: Refined | None = fit.sampled
+        if choice.cells:
+            applies = blocks_apply(self.seen, fit.states[0].labels)
+            found = refine(fit.problem, fit.states, quick=True) if applies else None
+        if found is None:
             return None
-        refined = refine(fit.problem, fit.states, quick=True)
-        return None if refined is None else foretelling(refined.drawn, self.seen, self.unseen)
+        self._found[choice] = int(found.labels.max()) + 1
+        return foretelling(found.drawn, self.seen, self.unseen)
+
+    def n_found(self, choice: Choice) -> int:
+        """How many groups it leads to."""
+        plain = replace(choice, cells=False)
+        return self._found[plain if self.scores(choice) is None else choice]
 
     def mean(self, choice: Choice) -> float:
         """The mean of the scores; the worst there is where cells do not differ."""
@@ -111,7 +119,7 @@ def choose_number(
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
     best = _best_number(fewer, more, first)
     # One split is enough to look for a number, and too little to believe it.
-    return _believed(best, [first, *others], n_found)
+    return _believed(best, [first, *others])
 
 
 def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
@@ -127,14 +135,14 @@ def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | No
     return max(choices, key=lambda choice: choices[choice])
 
 
-def _believed(number: Choice | None, splits: list[Split], n_found: int) -> Choice:
-    """The search with the number left open, which found ``n_found`` groups, without cells where
-    these foretell worse by more than a standard error; or the ``number``, where that is clearly
-    ahead, or fewer groups and not behind."""
+def _believed(number: Choice | None, splits: list[Split]) -> Choice:
+    """The search with the number left open, without cells where these foretell worse by more than
+    a standard error; or the ``number``, where that is clearly ahead, or fewer groups than that
+    search ends with, and not behind."""
     ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
 
     def scores(choice: Choice) -> FloatArray:
-        plain = Choice(choice.n_groups, cells=False)
+        plain = replace(choice, cells=False)
         own = [s.scores(choice) if choice.cells else None for s in splits]
         return np.concatenate(
             [s.scores(plain) if found is None else found for s, found in zip(splits, own)]
@@ -148,7 +156,8 @@ def _believed(number: Choice | None, splits: list[Split], n_found: int) -> Choic
         kept, now = Choice(None, cells=False), plain
     if number is None or number.n_groups is None:
         return kept
-    enough = 0.0 if number.n_groups < n_found else CLEARLY
+    fewer = number.n_groups < np.mean([split.n_found(kept) for split in splits])
+    enough = 0.0 if fewer else CLEARLY
     return number if ahead(scores(number), now) > enough else kept
 
 
