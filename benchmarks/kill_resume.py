@@ -276,6 +276,10 @@ def kill_once(
                 continue  # the kill fell into its last breath
             left = sum(p.suffix == ".safetensors" for p in work.folder.rglob("*checkpoints/*"))
             status = run_command(work.again)
+            if status is not None and status < 0 and not SAID.read_text():
+                # A fork of a process with threads may fall over before it begins. What is broken
+                # falls over again.
+                status = run_command(work.again)
             equal = status == 0 and work.fingerprint(work.folder) == expected
             torn += torn_files(work.folder)
             row = {
