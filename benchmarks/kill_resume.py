@@ -276,9 +276,10 @@ def kill_once(
                 continue  # the kill fell into its last breath
             left = sum(p.suffix == ".safetensors" for p in work.folder.rglob("*checkpoints/*"))
             status = run_command(work.again)
-            if status is not None and status < 0 and not SAID.read_text():
-                # A fork of a process with threads may fall over before it begins. What is broken
-                # falls over again.
+            # A fork of a process with threads may fall over before it begins. What is broken falls
+            # over again; that it happened is told.
+            fell_over = status is not None and status < 0 and not SAID.read_text()
+            if fell_over:
                 status = run_command(work.again)
             equal = status == 0 and work.fingerprint(work.folder) == expected
             torn += torn_files(work.folder)
@@ -289,6 +290,7 @@ def kill_once(
                 "torn": torn,
                 "resumed": status == 0,
                 "equal": equal,
+                "fell_over": fell_over,
             }
             return row if equal else row | {"said": SAID.read_text()[-500:]}
 
@@ -360,6 +362,7 @@ def summary(rows: list[dict[str, Any]], seconds: dict[str, float]) -> dict[str, 
         "killed": dict(Counter(row["work"] for row in rows)),
         "resumed": sum(row["resumed"] for row in rows),
         "equal": sum(row["equal"] for row in rows),
+        "fell_over": sum(row["fell_over"] for row in rows),
         "torn_files": sum(len(row["torn"]) for row in rows),
         "with_checkpoints": sum(row["checkpoints"] > 0 for row in rows),
         "seconds_uninterrupted": {name: round(s, 2) for name, s in seconds.items()},

@@ -57,9 +57,9 @@ def test_what_prediction_gives(fitted):
     assert fitted.transform(X).shape == (240, 128)
     assert fitted.n_features_in_ == 4
     assert fitted.classes_.tolist() == [0, 1, 2]
-    # Logits of -60 in single precision: their exponents agree to five digits.
-    products = (p[:5] * p[5:10]).sum(axis=1)
-    np.testing.assert_allclose(fitted.predict_same(X[:5], X[5:10]), products, rtol=1e-4)
+    # In the same batches: some processors round in batches of other sizes in another way.
+    left, right = fitted.predict_proba(X[:5]), fitted.predict_proba(X[5:10])
+    np.testing.assert_allclose(fitted.predict_same(X[:5], X[5:10]), (left * right).sum(axis=1))
     same = fitted.predict_same(X[:-1], X[1:])
     assert same[y[:-1] == y[1:]].mean() > same[y[:-1] != y[1:]].mean() + 0.8
 

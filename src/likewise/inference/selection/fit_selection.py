@@ -169,15 +169,14 @@ def _with_features(seen: JointProblem, unseen: Graph, starts: list[Start]) -> tu
     most flexible one, too. The best of all, and the same with the features of other items."""
     heads = seen.heads()
     gaussian = [head for head in heads if isinstance(head, GaussianHead)]
-    trials = [tried(seen, unseen, gaussian[0], start) for start in distinct(starts)]
-    best = most_telling(trials, unseen)
+    starts = distinct(starts)
+    best = most_telling([tried(seen, unseen, gaussian[0], one) for one in starts], unseen)
     start = best.start
-    others = [tried(seen, unseen, head, start) for head in heads[len(gaussian) :]]
-    at_once = [tried(seen, unseen, gaussian[-1], one) for one in distinct(starts)]
-    others.insert(0, most_telling(at_once, unseen))
+    networks = [tried(seen, unseen, head, start) for head in heads[len(gaussian) :]]
+    at_once = most_telling([tried(seen, unseen, gaussian[-1], one) for one in starts], unseen)
     best = _loosened(seen, unseen, best, gaussian[1:])
     near = _neighbours(seen)
-    for other in others:
+    for other in (at_once, *networks):
         # What foretells people better may have learned their mistakes.
         one, two = best.state.targets, other.state.targets
         mistakes = near.prefers(one.classes, two.classes, two.perceived)
