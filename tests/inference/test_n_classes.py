@@ -142,6 +142,8 @@ def test_groups_that_features_do_not_show_are_counted_by_judgements_alone():
     pairs = Pairs(left, right, same, n_items=90)
     count, evidence = count_classes(pairs, items=rng.normal(size=(90, 40)))
     assert evidence["rule"] == "groups by judgements alone"
+    foretold = evidence["held_out_log_likelihood"]
+    assert foretold["judgements alone"] > foretold["short fits"]
     assert abs(count - 30) <= 3
 
 

@@ -116,6 +116,9 @@ def count_by_evidence(
     count = max(best.used, 2)
     if len(items) <= MAX_ITEMS:
         alone = by_pair(_score_alone(problem.graph, unseen, rng), unseen)
+        means = {"short fits": best.scores, "judgements alone": alone}
+        shown = {name: round(float(scores.mean()), 4) for name, scores in means.items()}
+        evidence["held_out_log_likelihood"] = shown
         lead = alone - best.scores
         if float(lead.mean()) > error(lead):
             found = infer_partition(**asked(Graph.from_pairs(pairs)), seed=int(rng.integers(2**31)))

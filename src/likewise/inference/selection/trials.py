@@ -29,7 +29,7 @@ from likewise.inference.selection.start_selection import Start, em_from
 from likewise.io.progress import stage
 
 ROUNDS = 20  # of EM: cheap with these heads, and slow to settle
-PART = 0.06  # of the job at hand, which takes about sixteen fits like it
+PART = 0.03  # of the job at hand, which takes about thirty fits like it
 MANY_CLASSES, FEW_ITERATIONS = 15, 10
 LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and always the same way
 FADED = 0.9  # of the entropy of knowing nothing
