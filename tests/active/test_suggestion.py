@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 import likewise
-from likewise.active.information import imagine, information, same_table, tables_of_people
+from likewise.active.information import information, same_table, tables_of_people
+from likewise.active.pool import spread
 from likewise.active.suggestion import choose, suggest
 from likewise.errors import InputError
 from likewise.inference import JointResult
@@ -111,7 +112,7 @@ def test_questions_go_to_people_who_look(careless):
     belief[[0, 3]] = [0.49, 0.02, 0.49]
     people = np.array([f"p{k}" for k in range(6)] * 2)
     taken = choose(model, np.zeros((N, 2)), pairs, 8, pool, annotators=people)
-    first = set(people[taken[:4]])  # no item is asked about more often than twice at a time
+    first = set(people[taken[:4]])
     assert len(taken) == len(set(taken.tolist())) == 8
     assert not first & {f"p{careless}", f"p{careless + 1}"}
 
@@ -139,21 +140,33 @@ def test_whose_answer_it_is_decides_what_it_tells():
     assert found[0] > found[2]
 
 
-def test_imagined_answers_are_answered_by_bayes_rule():
+def test_a_batch_does_not_repeat_itself():
+    """Of a crowd that errs often: what one answer leaves open of an item is nearly all of it."""
+    belief = certain_but([])
+    belief[:8] = [0.72, 0.27, 0.01]
+    belief[7] = [0.13, 0.67, 0.2]  # more open than any other
+    model = result_with(belief, RateChannel(0.68, 0.3))
+    for seed in range(5):
+        found = suggest(model, np.zeros((N, 2)), Pairs([0], [1], [0]), 5, random_state=seed)
+        assert 7 in found[0]
+        assert np.bincount(found.ravel()).max() == 1
+
+
+def test_every_earlier_pair_of_an_item_halves_what_the_next_is_worth():
     rng = np.random.default_rng(0)
-    belief = rng.dirichlet(np.ones(3), 3)
-    table = same_table(RateChannel(0.9, 0.2), 3)
-    joint = np.outer(belief[0], belief[1])
-    expected = [np.asarray(joint * p / (joint * p).sum()) for p in (table, 1 - table)]
-    found = [imagine(belief, np.array([[0, 1]]), table, None, rng) for _ in range(2000)]
-    for after in found[:20]:
-        close = [
-            np.allclose(after[0], e.sum(1)) and np.allclose(after[1], e.sum(0)) for e in expected
-        ]
-        assert any(close)
-        np.testing.assert_allclose(after[2], belief[2])
-    # Answers are drawn as they are expected: on the whole they change nothing.
-    np.testing.assert_allclose(np.mean(found, axis=0), belief, atol=0.02)
+    pool = np.stack([rng.permutation(9)[:2] for _ in range(80)])  # some pairs more than once
+    value = rng.random(80) ** 3
+    expected: list[int] = []
+    for _ in range(50):
+        worth = []
+        for k, pair in enumerate(pool):
+            earlier = [end for chosen in expected for end in pool[chosen]]
+            times = sum(earlier.count(end) for end in pair)
+            worth.append(-1.0 if k in expected else value[k] * 0.5**times)
+        expected.append(int(np.argmax(worth)))
+    assert spread(value, pool, 50).tolist() == expected
+    assert sorted(spread(value, pool, 99).tolist()) == list(range(80))
+    assert len(spread(np.zeros(0), np.zeros((0, 2), np.int64), 5)) == 0
 
 
 def test_what_one_answer_settles_is_not_asked_twice():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from likewise.active.information import class_entropy, entropy
+from likewise.active.pool import REPEATED
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.continued import dense_core, recall_groups, settled
 from likewise.inference.partition.growing import Grown
@@ -29,7 +30,6 @@ Positions = NDArray[np.int64]
 MAX_ITEMS = 1500  # all pairs of so many are looked at; beyond it, of open ones and some others
 NOISE = 0.02  # relative: among pairs that tell as much, chance decides, and partners change
 PARTNERS = 64  # best ones of each item that are looked through
-REPEATED = 0.5  # what the next question about an item is worth before the last one is answered
 
 
 def group_questions(

@@ -47,29 +47,6 @@ def information(
     return value
 
 
-def imagine(
-    belief: FloatArray,
-    pool: NDArray[np.int64],
-    p_same: FloatArray,
-    who: NDArray[np.int64] | None,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """(N, C) what would be believed after answers about ``pool``, drawn as they are expected.
-
-    So the next question can take those before it as asked, and need not repeat them.
-    """
-    left, right = pool.T
-    tables = p_same[None].repeat(len(pool), axis=0) if who is None else p_same[who]  # (K, C, C)
-    drawn = (belief.cumsum(axis=1) > rng.random((len(belief), 1))).argmax(axis=1)
-    said = rng.random(len(pool)) < tables[np.arange(len(pool)), drawn[left], drawn[right]]
-    likelihood = np.where(said[:, None, None], tables, 1 - tables)
-    total = np.log(np.clip(belief, 1e-12, 1))
-    np.add.at(total, left, np.log(np.einsum("kab,kb->ka", likelihood, belief[right])))
-    np.add.at(total, right, np.log(np.einsum("ka,kab->kb", belief[left], likelihood)))
-    after = np.exp(total - total.max(axis=1, keepdims=True))
-    return np.asarray(after / after.sum(axis=1, keepdims=True))
-
-
 def _expected(
     left: FloatArray, tables: FloatArray, right: FloatArray, asked: NDArray[np.int64]
 ) -> FloatArray:

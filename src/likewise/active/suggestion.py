@@ -1,7 +1,7 @@
 """Which pairs to ask about next: those whose answer is expected to say most.
 
-Not the most informative ones alone: no item is named in more than a few of them, and as far as
-little is known yet, chance has its share.
+Not the most informative ones alone: each question about an item makes the next one in the batch
+worth half as much, and as far as little is known yet, chance has its share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from likewise.active.group_questions import belief_in_groups, group_questions
 from likewise.active.information import (
     class_entropy,
-    imagine,
     information,
     same_table,
     tables_of_people,
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 FloatMatrix = NDArray[np.float64]
 Positions = NDArray[np.int64]
 DOUBT = 0.05  # of g, shared out evenly: a network is surer of items it was trained on than right
-PARTS = 4  # of a batch, between which answers are imagined
 
 
 def suggest(
@@ -54,8 +52,9 @@ def suggest(
 
     ``candidates`` (K, 2): choose among these pairs only, as `choose` does (which says which of them
     were taken); by default among all that were not judged yet. ``annotators`` (K,): who would
-    answer each candidate. No item is named in more than a few pairs: answers about one item soon
-    repeat themselves. Fewer than ``n`` come back where there are no more.
+    answer each candidate. A pair is worth half as much for every earlier pair of the batch that
+    names one of its items: an item comes often only where there is little to ask about others.
+    Fewer than ``n`` come back where there are no more.
 
     Where items have no features, ``model`` is what `likewise.group` found and ``X`` is None: items
     are asked against those whose group is sure (`group_questions`). Before anything is found,
@@ -153,29 +152,14 @@ def _most_telling(
     n: int,
     rng: np.random.Generator,
 ) -> Positions:
-    """Positions in ``pool`` of the most informative pairs: ``n``, less the share of chance.
-
-    A few at a time, with answers imagined in between: what was asked need not be asked again.
-    """
-    n_items, n_classes = known.belief.shape
-    exact = isinstance(known.channel, ExactChannel)
-    # What exact answers have joined is one thing to learn about.
-    group = known.pairs.components().astype(np.int64) if exact else np.arange(n_items)
-    first = np.unique(group, return_index=True)[1]
-    reach = reach_of(group, pool) if exact else np.ones(len(pool))
+    """Positions in ``pool`` of the most informative pairs: ``n``, less the share of chance."""
+    reach = np.ones(len(pool))
+    if isinstance(known.channel, ExactChannel):
+        reach = reach_of(known.pairs.components(), pool)
     # As far as next to nothing is known, chance asks better than a model that is mostly wrong.
-    unknown = float(class_entropy(known.belief).mean() / np.log(n_classes))
-    wanted = n - int(n * unknown)
-    belief, chosen = known.belief, np.zeros(0, np.int64)
-    for part in range(1, PARTS + 1):
-        value = reach * information(belief, pool, p_same, who) + 1e-9 * rng.random(len(pool))
-        value[chosen] = -np.inf
-        order = np.argsort(-value, kind="stable")[: len(pool) - len(chosen)]
-        new = order[spread(pool[order], wanted * part // PARTS - len(chosen), n_items)]
-        chosen = np.concatenate([chosen, new])
-        asked_by = None if who is None else who[new]
-        belief = imagine(belief[first], group[pool[new]], p_same, asked_by, rng)[group]
-    return chosen
+    unknown = float(class_entropy(known.belief).mean() / np.log(known.belief.shape[1]))
+    value = reach * information(known.belief, pool, p_same, who) + 1e-9 * rng.random(len(pool))
+    return spread(value, pool, n - int(n * unknown))
 
 
 def _positions_of(annotators: ArrayLike, pairs: Pairs, n_candidates: int) -> Positions:
