@@ -1,17 +1,17 @@
-"""How many classes: as many as make the judgements likeliest, seen and unseen, by short fits.
+"""How many classes: as many as answers tell apart in the fit that makes them likeliest.
 
-Too few classes call alike what people tell apart, too many call different what people call the
-same. A fit to more classes than there are often leaves the spare ones empty, and finds the others
-better than one to just as many: what counts is how many it uses. Of the fits that foretell unseen
-judgements best, within a standard error, the one is taken under which all judgements are likeliest,
-less what four more parameters a class could explain by chance (BIC, Schwarz 1978). Features help to
-see classes long before the judgements alone do; where they show nothing, the groups of a search
-over partitions may foretell more, and are counted.
+Too few classes call alike what people tell apart. Too many hurt little: spare ones empty
+themselves, or cut a class in two and set a few odd items aside, which no answer tells apart
+(`inference.partition.told_apart`). So fits to several numbers are compared, and of the one that is
+taken the classes are counted that answers tell apart. Of the fits that do not foretell unseen
+judgements clearly worse than another, that is the one under which all judgements are likeliest,
+less what its rates of "same" could explain by chance (BIC, Schwarz 1978). Features help to see
+classes long before the judgements alone do; where they show nothing, the groups of a search over
+partitions may foretell more, and are counted.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,10 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.em import Options, first_targets, run_em
+from likewise.inference.em import Options, State
 from likewise.inference.heads.gaussian import Features, GaussianHead
-from likewise.inference.partition import infer_partition
+from likewise.inference.partition import draw_partitions, infer_partition
 from likewise.inference.partition.refine import MAX_ITEMS
+from likewise.inference.partition.told_apart import merge_untold
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.channel_selection import confusable
@@ -35,13 +36,16 @@ from likewise.inference.selection.ranking import (
     jackknife_error,
 )
 from likewise.inference.selection.start_selection import (
+    Start,
     as_start,
     asked,
+    distinct,
+    em_from,
     from_mixture,
+    from_partition,
     from_supervised,
 )
 from likewise.inference.selection.starts import spectral_start
-from likewise.inference.selection.trials import MANY_CLASSES
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, RateChannel
@@ -52,10 +56,9 @@ FEWEST, MOST = 1_000, 200_000  # judgements that can tell, and that take seconds
 LADDER = (2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 48, 60)
 WITHOUT_GAIN = 2  # steps of the ladder, beyond which no more are tried
 STIFFNESS = 0.5
-FEWEST_ITEMS = 2  # of a class: one alone tells nothing of others
-SURE = 0.95  # of two items of one group, that they are
+CLEARLY = 2.0  # standard errors: among a dozen numbers one foretells better than it should
+ONE_DRAW = 0.5  # of two items, that draws put together never or always, as if by half a draw more
 ErrorOf = Callable[[Tensor], float]  # standard error of a mean of scores (m,)
-PARAMETERS = 4  # of a class: its share, and how often it is called the same as itself and others
 
 
 def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
@@ -68,10 +71,10 @@ def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
 class Counted:
     """A fit to some number of classes."""
 
-    used: int
-    """Classes that it has items for."""
+    told: int
+    """Classes that answers tell apart."""
     criterion: float
-    """Log evidence of all judgements, less what its classes cost."""
+    """Log evidence of all judgements, less what its rates cost."""
     scores: Tensor
     """(m,) log P(answer) of the unseen judgements."""
 
@@ -79,7 +82,7 @@ class Counted:
 def count_by_evidence(
     items: NDArray[Any], pairs: Pairs, at_least: int, rng: np.random.Generator
 ) -> tuple[int, dict[str, Any]] | None:
-    """``(number of classes, evidence)``: the criterion of each number of classes that fits used.
+    """``(number of classes, evidence)``: the criterion of each number of classes that was tried.
 
     Numbers up to ``at_least`` are tried in any case. None where no item differs from another.
     """
@@ -111,9 +114,12 @@ def count_by_evidence(
 
     tried = search(fit, at_least, len(items) // 5, error)
     best = likeliest(tried, error)
-    shown = {str(fit.used): round(fit.criterion, 1) for fit in sorted(tried.values(), key=_order)}
-    evidence: dict[str, Any] = {"rule": "evidence of short fits", "log_evidence": shown}
-    count = max(best.used, 2)
+    evidence: dict[str, Any] = {
+        "rule": "evidence of short fits",
+        "log_evidence": {str(k): round(tried[k].criterion, 1) for k in sorted(tried)},
+        "told_apart": {str(k): tried[k].told for k in sorted(tried)},
+    }
+    count = max(best.told, 2)
     if len(items) <= MAX_ITEMS:
         alone = by_pair(_score_alone(problem.graph, unseen, rng), unseen)
         means = {"short fits": best.scores, "judgements alone": alone}
@@ -140,78 +146,103 @@ def search(
         waited = 0 if one_class or now is not before else waited + 1
         if waited >= WITHOUT_GAIN and number >= at_least:
             break
-    while near := _untried(likeliest(tried, error).used, at_most, tried):
+    while near := _untried(likeliest(tried, error).told, at_most, tried):
         tried |= {number: fit(number) for number in near}
     return tried
 
 
 def likeliest(tried: dict[int, Counted], error: ErrorOf) -> Counted:
-    """Of the fits that foretell best, within a standard error, the one of the highest criterion."""
+    """Of the fits than which none foretells clearly better, the one of the highest criterion."""
     best = max(tried.values(), key=lambda fit: float(fit.scores.sum()))
-    behind = {fit: best.scores - fit.scores for fit in tried.values()}
-    close = [f for f, loss in behind.items() if f is best or float(loss.mean()) <= error(loss)]
-    return max(close, key=lambda fit: fit.criterion)
+
+    def is_close(fit: Counted) -> bool:
+        behind = best.scores - fit.scores
+        return fit is best or float(behind.mean()) <= CLEARLY * error(behind)
+
+    return max(filter(is_close, tried.values()), key=lambda fit: fit.criterion)
 
 
 def _untried(number: int, at_most: int, tried: dict[int, Counted]) -> list[int]:
     return [n for n in (number - 1, number, number + 1) if 2 <= n <= at_most and n not in tried]
 
 
-def _order(fit: Counted) -> tuple[int, float]:
-    return fit.used, fit.criterion
-
-
 def _fitted(problem: JointProblem, unseen: Graph, n_classes: int) -> Counted:
-    """The best of a few short fits; classes that nobody tells from another empty themselves."""
-    a_class = PARAMETERS / 2 * math.log(len(problem.graph) + len(unseen))
+    """The best of a few short fits; that of one class needs none."""
+    graph = problem.graph
     if n_classes == 1:
-        scores = by_pair(_usual(problem.graph, unseen), unseen)
-        seen = float(_usual(problem.graph, problem.graph).sum())
-        return Counted(1, seen + float(scores.sum()) - a_class, scores)
+        scores = by_pair(_usual(graph, unseen), unseen)
+        seen = float(_usual(graph, graph).sum())
+        cost = cost_of_rates(torch.zeros(graph.n_items, dtype=torch.long), graph, cells=False)
+        return Counted(1, seen + float(scores.sum()) - cost, scores)
     features = problem.features
     assert features is not None
     problem = replace(problem, n_classes=n_classes)
+    head = GaussianHead(features, STIFFNESS)
+    with_cells = (False, True) if confusable(graph, n_classes) else (False,)
+    fits = [
+        em_from(problem, head, as_start(problem, *start, confusions))
+        for start in _starts(problem)
+        for confusions in with_cells
+    ]
+    best = max(fits, key=_seen_criterion(graph))
+    belief = best.targets.perceived
+    with torch.no_grad():
+        foretold = answer_log_likelihood(belief, unseen, best.channel).double()
+    scores = by_pair(foretold, unseen)
+    pairs = asked(graph)
+    ends = pairs["left"], pairs["right"], pairs["same"], pairs["weight"]
+    groups = merge_untold(belief.argmax(dim=1).cpu().numpy(), *ends)
+    criterion = _seen_criterion(graph)(best) + float(scores.sum())
+    return Counted(int(groups.max()) + 1, criterion, scores)
+
+
+def _starts(problem: JointProblem) -> list[Start]:
+    """By judgements alone and with features; those that put all items alike lead to one place."""
+    n_classes, graph = problem.n_classes, problem.graph
     moments = moment_rates(problem.pairs, n_classes, problem.rng)
     channel: Channel = RateChannel(moments.a, moments.b)
     if problem.n_annotators > 1:
         channel = AnnotatorChannel.from_rates(moments.a, moments.b, problem.n_annotators)
-    seed = int(problem.rng.integers(2**31))
-    posterior, by_graph = spectral_start(problem.graph, channel, n_classes, seed, rounds=8)
-    starts = [
-        (posterior.belief, by_graph),
-        from_mixture(problem, channel),
-        from_supervised(problem, channel),
-    ]
-    if n_classes <= MANY_CLASSES and confusable(problem.graph, n_classes):
-        starts = [as_start(problem, *start, confusions=True) for start in starts]
-    head = GaussianHead(features, STIFFNESS)
-    states = [
-        run_em(
-            problem.graph,
-            head,
-            found,
-            first_targets(belief),
-            problem.options,
-            problem.generator,
-        )
-        for belief, found in starts
-    ]
-    best = max(states, key=lambda state: state.posterior.evidence)  # of the judgements alone
-    belief = best.targets.perceived
-    used = max(int((torch.bincount(belief.argmax(dim=1)) >= FEWEST_ITEMS).sum()), 1)
-    with torch.no_grad():
-        foretold = answer_log_likelihood(belief, unseen, best.channel).double()
-    scores = by_pair(foretold, unseen)
-    total = best.posterior.evidence + float(scores.sum())
-    return Counted(used, total - used * a_class, scores)
+    starts = [find(problem, channel) for find in (from_mixture, from_supervised)]
+    if graph.n_items <= MAX_ITEMS:
+        starts.append(from_partition(problem, channel))
+    else:
+        seed = int(problem.rng.integers(2**31))
+        posterior, channel = spectral_start(graph, channel, n_classes, seed, rounds=8)
+        starts.append((posterior.belief, channel))
+    return distinct(starts)
+
+
+def _seen_criterion(graph: Graph) -> Callable[[State], float]:
+    """Evidence of the judgements that a state was fitted to, less what its rates cost."""
+
+    def criterion(state: State) -> float:
+        labels = state.targets.perceived.argmax(dim=1)
+        cost = cost_of_rates(labels, graph, cells=not state.channel.two_rate)
+        return state.posterior.evidence - cost
+
+    return criterion
+
+
+def cost_of_rates(labels: Tensor, graph: Graph, cells: bool) -> float:
+    """What rates of "same" inside and across classes (N,) could explain by chance, in nats: half
+    the logarithm of the answers that each is read from. ``cells``: every two classes have theirs.
+    """
+    left, right = labels[graph.left.long()], labels[graph.right.long()]
+    k = int(labels.max()) + 1
+    cell = torch.minimum(left, right) * k + torch.maximum(left, right)
+    answers = torch.bincount(cell if cells else (left == right).long())
+    return 0.5 * float(torch.log1p(answers.double()).sum())
 
 
 def _score_alone(seen: Graph, unseen: Graph, rng: np.random.Generator) -> Tensor:
-    """(m,) the same by groups of the judgements alone, as many as a search finds."""
-    found = infer_partition(**asked(seen), seed=int(rng.integers(2**31)), quick=True)
-    group = torch.from_numpy(found.labels)
-    alike = torch.where(group[unseen.left.long()] == group[unseen.right.long()], SURE, 1 - SURE)
-    rates = torch.from_numpy(found.p_same)
+    """(m,) log P(answer) of the unseen judgements by draws of partitions that know no features."""
+    found = draw_partitions(**asked(seen), seed=int(rng.integers(2**31)))
+    assert found is not None
+    drawn = torch.from_numpy(found.drawn)
+    together = (drawn[:, unseen.left.long()] == drawn[:, unseen.right.long()]).double().sum(0)
+    alike = (together + ONE_DRAW) / (len(drawn) + 2 * ONE_DRAW)
+    rates = torch.from_numpy(found.rates.p_same)
     if unseen.annotator is None:
         rate = rates.mean(0).expand(len(unseen), 2)
     else:  # whoever answered nothing yet is like the others

@@ -1,0 +1,89 @@
+"""Which groups the answers tell apart, and which are one.
+
+A fit to more groups than there are cuts some in two, or sets a few items aside that people happened
+to see badly. Neither is a kind of its own: its items are called the same no oftener among
+themselves than with those of some other group. So groups are made one, those that answers tell
+apart least first, as long as a rate of its own explains the answers inside one of the two hardly
+better than the rate across does: by less than `STRONG` evidence (Kass & Raftery 1995), or where
+answers are few by less than half of what tells a usual group from the one that is most like it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
+
+STRENGTH = 20.0  # answers that a rate counts as, before it has any of its own
+STRONG = 3.0  # nats, odds of twenty to one
+SLACK = 1e-9  # where there is no answer inside a group, nothing tells it from another
+
+
+def merge_untold(
+    labels: IntArray,
+    left: IndexArray,
+    right: IndexArray,
+    same: BoolArray,
+    weight: FloatArray | None = None,
+) -> IntArray:
+    """(N,) groups, those made one that answers ``same`` (M,) about the pairs do not tell apart."""
+    group = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    every = np.ones(len(same)) if weight is None else weight
+    ends, k = (group[left], group[right]), int(group.max()) + 1
+    asked, said = _counts(*ends, every, k), _counts(*ends, every * same, k)
+    while len(asked) > 1:
+        apart = told_apart(asked, said)
+        beyond = apart - _needed(asked, apart)
+        first, second = divmod(int(beyond.argmin()), len(beyond))
+        if beyond[first, second] > 0:
+            break
+        one, other = min(first, second), max(first, second)
+        asked, said = _merged(asked, one, other), _merged(said, one, other)
+        group[group == other] = one
+        group[group > other] -= 1
+    return group
+
+
+def told_apart(asked: FloatArray, said: FloatArray) -> FloatArray:
+    """(K, K) by how many nats the answers tell two groups apart; 0 and less where they do not.
+
+    ``asked`` (K, K) answers inside (the diagonal) and across groups, ``said`` those of them that
+    are "same". The less telling of the two insides decides.
+    """
+    inside = np.eye(len(asked), dtype=bool)
+    rate = np.empty(asked.shape)
+    for part in (inside, ~inside):
+        usual = (said[part].sum() + 1) / (asked[part].sum() + 2)
+        rate[part] = (said[part] + STRENGTH * usual) / (asked[part] + STRENGTH)
+    own = rate.diagonal()[:, None]
+    yes, total = said.diagonal()[:, None], asked.diagonal()[:, None]
+    gain = yes * np.log(own / rate) + (total - yes) * np.log((1 - own) / (1 - rate))
+    gain[rate >= own] = 0.0  # called the same oftener across than inside
+    apart = np.minimum(gain, gain.T)
+    apart[inside] = np.inf
+    return np.asarray(apart)
+
+
+def _needed(asked: FloatArray, apart: FloatArray) -> FloatArray:
+    """(K, K) what two groups must be told apart by: less where rates hardly leave the usual one."""
+    total = asked.diagonal()
+    known = total / (total + STRENGTH)
+    usual = max(float(np.median(apart.min(axis=1))), 0.0)
+    return np.minimum(STRONG * np.maximum(known[:, None], known), usual / 2) + SLACK
+
+
+def _counts(one: IntArray, other: IntArray, weight: FloatArray, k: int) -> FloatArray:
+    """(K, K) symmetric sums of weights (M,) inside and across the groups (M,) at both ends."""
+    cell = np.minimum(one, other) * k + np.maximum(one, other)
+    upper = np.bincount(cell, weight, k * k).reshape(k, k)
+    return np.asarray(upper + np.triu(upper, 1).T)
+
+
+def _merged(counts: FloatArray, one: int, other: int) -> FloatArray:
+    """The same with two groups made one."""
+    inside = counts[one, one] + counts[other, other] + counts[one, other]
+    total = counts.copy()
+    total[one] += total[other]
+    total[:, one] += total[:, other]
+    total[one, one] = inside
+    return np.delete(np.delete(total, other, axis=0), other, axis=1)
