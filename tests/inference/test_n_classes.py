@@ -143,7 +143,7 @@ def test_groups_that_features_do_not_show_are_counted_by_judgements_alone():
     count, evidence = count_classes(pairs, items=rng.normal(size=(88, 40)))
     assert evidence["rule"] == "groups by judgements alone"
     foretold = evidence["held_out_log_likelihood"]
-    assert foretold["judgements alone"] > foretold["short fits"]
+    assert max(foretold, key=foretold.get) == "judgements alone"
     assert abs(count - 22) <= 2
 
 

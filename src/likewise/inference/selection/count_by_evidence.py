@@ -114,22 +114,28 @@ def count_by_evidence(
 
     tried = search(fit, at_least, len(items) // 5, error)
     best = likeliest(tried, error)
-    evidence: dict[str, Any] = {
-        "rule": "evidence of short fits",
-        "log_evidence": {str(k): round(tried[k].criterion, 1) for k in sorted(tried)},
-        "told_apart": {str(k): tried[k].told for k in sorted(tried)},
-    }
+    evidence = {"rule": "evidence of short fits"} | _figures(tried)
     count = max(best.told, 2)
     if len(items) <= MAX_ITEMS:
         alone = by_pair(_score_alone(problem.graph, unseen, rng), unseen)
-        means = {"short fits": best.scores, "judgements alone": alone}
-        shown = {name: round(float(scores.mean()), 4) for name, scores in means.items()}
-        evidence["held_out_log_likelihood"] = shown
+        evidence["held_out_log_likelihood"]["judgements alone"] = round(float(alone.mean()), 4)
         lead = alone - best.scores
         if float(lead.mean()) > error(lead):
             found = infer_partition(**asked(Graph.from_pairs(pairs)), seed=int(rng.integers(2**31)))
             count, evidence["rule"] = max(found.n_groups, 2), "groups by judgements alone"
     return count, evidence
+
+
+def _figures(tried: dict[int, Counted]) -> dict[str, Any]:
+    """What is told of each number of classes that was tried."""
+    fits = {str(number): tried[number] for number in sorted(tried)}
+    return {
+        "log_evidence": {number: round(fit.criterion, 1) for number, fit in fits.items()},
+        "told_apart": {number: fit.told for number, fit in fits.items()},
+        "held_out_log_likelihood": {
+            number: round(float(fit.scores.mean()), 4) for number, fit in fits.items()
+        },
+    }
 
 
 def search(
