@@ -6,8 +6,15 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
-from likewise.inference.partition.told_apart import STRENGTH, merge_untold, told_apart
+from likewise.inference.partition.told_apart import (
+    GOOD_PART,
+    STRENGTH,
+    STRONG,
+    merge_untold,
+    told_apart,
+)
 
 
 def answers(y: np.ndarray, n_answers: int, seed: int = 0, right: float = 0.8):
@@ -39,8 +46,45 @@ def slow_told_apart(asked: np.ndarray, said: np.ndarray) -> np.ndarray:
 
     for a, b in cells:
         if a != b:
-            apart[a, b] = min(gain(a, b), gain(b, a))
+            apart[a, b] = gain(a, b)
     return apart
+
+
+def slow_merge(labels: np.ndarray, left: np.ndarray, right: np.ndarray, same: np.ndarray):
+    """The same, answers counted anew after each step."""
+    labels = labels.copy()
+    while len(names := np.unique(labels)) > 1:
+        k = len(names)
+        asked, said = np.zeros((k, k)), np.zeros((k, k))
+        for a, b, yes in zip(labels[left], labels[right], same, strict=True):
+            cells = {(a, b), (b, a)}
+            for one, other in cells:
+                at = np.searchsorted(names, one), np.searchsorted(names, other)
+                asked[at] += 1
+                said[at] += yes
+        apart = slow_told_apart(asked, said)
+        usual = GOOD_PART * max(np.median(apart.min(axis=1)), 0)
+        known = [asked[a, a] / (asked[a, a] + STRENGTH) for a in range(k)]
+        beyond = {
+            (a, b): min(apart[a, b], apart[b, a]) - min(STRONG * max(known[a], known[b]), usual)
+            for a in range(k)
+            for b in range(a)
+        }
+        a, b = min(beyond, key=beyond.get)
+        if beyond[a, b] > 1e-9:
+            break
+        labels[labels == names[a]] = names[b]
+    return labels
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_that_are_made_one_are_those_of_a_loop(seed):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 9, 90)
+    left, right, same = answers(labels // 2, 500, seed, right=0.75)
+    merged = merge_untold(labels, left, right, same)
+    assert 2 < merged.max() + 1 < 9
+    assert adjusted_rand_score(merged, slow_merge(labels, left, right, same)) == 1
 
 
 def test_how_far_groups_are_told_apart_is_what_a_loop_says():
@@ -69,6 +113,21 @@ def test_a_small_class_of_which_enough_was_asked_stays():
     y = np.minimum(np.arange(300) // 20, 4)  # four classes of 20, and one of 220
     merged = merge_untold(y, *answers(y, 20_000))
     np.testing.assert_array_equal(merged, y)
+
+
+def test_a_class_needs_strong_evidence_and_no_more():
+    """The five items of a class are told from the others by little beside what tells these."""
+    y = np.maximum(np.arange(305) % 4, np.where(np.arange(305) < 5, 4, 0))
+    left, right, same = answers(y, 60_000, right=0.85)
+    asked = ((y[left] == 4) & (y[right] == 4)).sum()
+    assert 5 < asked < 20
+    np.testing.assert_array_equal(merge_untold(y, left, right, same), y)
+
+
+def test_where_answers_are_few_less_tells_classes_apart():
+    y = np.arange(400) % 20
+    merged = merge_untold(y, *answers(y, 6_000, right=0.75))
+    assert merged.max() + 1 >= 18
 
 
 def test_classes_that_people_often_confuse_stay_two():

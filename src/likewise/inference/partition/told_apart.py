@@ -5,7 +5,7 @@ to see badly. Neither is a kind of its own: its items are called the same no oft
 themselves than with those of some other group. So groups are made one, those that answers tell
 apart least first, as long as a rate of its own explains the answers inside one of the two hardly
 better than the rate across does: by less than `STRONG` evidence (Kass & Raftery 1995), or where
-answers are few by less than half of what tells a usual group from the one that is most like it.
+answers are few by less than a good part of what tells a usual group from the one most like it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArra
 
 STRENGTH = 20.0  # answers that a rate counts as, before it has any of its own
 STRONG = 3.0  # nats, odds of twenty to one
+GOOD_PART = 1 / 8
 SLACK = 1e-9  # where there is no answer inside a group, nothing tells it from another
 
 
@@ -32,8 +33,8 @@ def merge_untold(
     ends, k = (group[left], group[right]), int(group.max()) + 1
     asked, said = _counts(*ends, every, k), _counts(*ends, every * same, k)
     while len(asked) > 1:
-        apart = told_apart(asked, said)
-        beyond = apart - _needed(asked, apart)
+        gain = told_apart(asked, said)
+        beyond = np.minimum(gain, gain.T) - _needed(asked, gain)
         first, second = divmod(int(beyond.argmin()), len(beyond))
         if beyond[first, second] > 0:
             break
@@ -45,10 +46,10 @@ def merge_untold(
 
 
 def told_apart(asked: FloatArray, said: FloatArray) -> FloatArray:
-    """(K, K) by how many nats the answers tell two groups apart; 0 and less where they do not.
+    """(K, K) by how many nats answers inside a group (row) tell it from another (column).
 
     ``asked`` (K, K) answers inside (the diagonal) and across groups, ``said`` those of them that
-    are "same". The less telling of the two insides decides.
+    are "same". 0 where they are said oftener across than inside.
     """
     inside = np.eye(len(asked), dtype=bool)
     rate = np.empty(asked.shape)
@@ -58,18 +59,17 @@ def told_apart(asked: FloatArray, said: FloatArray) -> FloatArray:
     own = rate.diagonal()[:, None]
     yes, total = said.diagonal()[:, None], asked.diagonal()[:, None]
     gain = yes * np.log(own / rate) + (total - yes) * np.log((1 - own) / (1 - rate))
-    gain[rate >= own] = 0.0  # called the same oftener across than inside
-    apart = np.minimum(gain, gain.T)
-    apart[inside] = np.inf
-    return np.asarray(apart)
+    gain[rate >= own] = 0.0
+    gain[inside] = np.inf
+    return np.asarray(gain)
 
 
-def _needed(asked: FloatArray, apart: FloatArray) -> FloatArray:
+def _needed(asked: FloatArray, gain: FloatArray) -> FloatArray:
     """(K, K) what two groups must be told apart by: less where rates hardly leave the usual one."""
     total = asked.diagonal()
     known = total / (total + STRENGTH)
-    usual = max(float(np.median(apart.min(axis=1))), 0.0)
-    return np.minimum(STRONG * np.maximum(known[:, None], known), usual / 2) + SLACK
+    usual = max(float(np.median(gain.min(axis=1))), 0.0)
+    return np.minimum(STRONG * np.maximum(known[:, None], known), GOOD_PART * usual) + SLACK
 
 
 def _counts(one: IntArray, other: IntArray, weight: FloatArray, k: int) -> FloatArray:
