@@ -24,7 +24,7 @@ from likewise.inference.partition.refine import MAX_ITEMS, Refined, blocks_apply
 from likewise.inference.partition.starts import COUNTS
 from likewise.io.progress import tracked
 
-HELD_OUT, N_SPLITS = 0.15, 2  # of the judged pairs, so many times
+HELD_OUT, N_SPLITS = 0.15, 5  # of the judged pairs, so many times
 MAX_ANSWERS = 50_000  # beyond, groups are hardly in doubt, and a dozen searches take minutes
 FEWEST_UNSEEN = 30  # pairs, to compare by
 # Judged pairs of a usual item, and those inside its group: with fewer, the graph that is left is
@@ -62,7 +62,6 @@ class Split:
         self._items, self._asking, self._rng = items, asking, rng
         self._fits: dict[int | None, Fit] = {}
         self._scores: dict[Choice, FloatArray | None] = {}
-        self._found: dict[Choice, int] = {}
 
     def scores(self, choice: Choice) -> FloatArray | None:
         """(p,) mean log P(answer) of each held-out pair; None where no cells differ."""
@@ -82,13 +81,7 @@ class Split:
             found = refine(fit.problem, fit.states, quick=True) if applies else None
         if found is None:
             return None
-        self._found[choice] = int(found.labels.max()) + 1
         return foretelling(found.drawn, self.seen, self.unseen)
-
-    def n_found(self, choice: Choice) -> int:
-        """How many groups it leads to."""
-        plain = replace(choice, cells=False)
-        return self._found[plain if self.scores(choice) is None else choice]
 
     def mean(self, choice: Choice) -> float:
         """The mean of the scores; the worst there is where cells do not differ."""
@@ -119,7 +112,7 @@ def choose_number(
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
     best = _best_number(fewer, more, first)
     # One split is enough to look for a number, and too little to believe it.
-    return _believed(best, [first, *others])
+    return _believed(best, [first, *others], lambda cells: _ends_with(answers, found, cells))
 
 
 def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
@@ -135,10 +128,21 @@ def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | No
     return max(choices, key=lambda choice: choices[choice])
 
 
-def _believed(number: Choice | None, splits: list[Split]) -> Choice:
+def _ends_with(answers: Answers, found: Fit, cells: bool) -> int:
+    """How many groups the search with the number left open comes to, cuts by cells included."""
+    refined = None
+    if cells and blocks_apply(answers, found.states[0].labels):
+        refined = refine(found.problem, found.states, quick=True)
+    labels = found.sampled.labels if refined is None else refined.labels
+    return int(labels.max()) + 1
+
+
+def _believed(
+    number: Choice | None, splits: list[Split], ends_with: Callable[[bool], int]
+) -> Choice:
     """The search with the number left open, without cells where these foretell worse by more than
     a standard error; or the ``number``, where that is clearly ahead, or fewer groups than that
-    search ends with, and not behind."""
+    search ``ends_with``, and not behind."""
     ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
 
     def scores(choice: Choice) -> FloatArray:
@@ -156,9 +160,9 @@ def _believed(number: Choice | None, splits: list[Split]) -> Choice:
         kept, now = Choice(None, cells=False), plain
     if number is None or number.n_groups is None:
         return kept
-    fewer = number.n_groups < np.mean([split.n_found(kept) for split in splits])
-    enough = 0.0 if fewer else CLEARLY
-    return number if ahead(scores(number), now) > enough else kept
+    lead = ahead(scores(number), now)
+    fewer = 0 < lead <= CLEARLY and number.n_groups < ends_with(kept.cells)
+    return number if fewer or lead > CLEARLY else kept
 
 
 def _over_numbers(
