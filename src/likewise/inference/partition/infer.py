@@ -99,24 +99,9 @@ def infer_partition(
     return _result(answers, len(left), fit.sampled if refined is None else refined)
 
 
-def draw_partitions(
-    left: IndexArray,
-    right: IndexArray,
-    same: BoolArray,
-    *,
-    n_items: int,
-    annotator: IndexArray | None = None,
-    weight: FloatArray | None = None,
-    seed: int = 0,
-) -> Refined | None:
-    """Draws of partitions of any number of groups, by one search: what foretells other answers.
-
-    None where nothing was asked.
-    """
-    answers = Answers.build(left, right, same, n_items, annotator, weight)
-    if not answers.n_pairs:
-        return None
-    fit = fit_partition(answers, None, None, None, np.random.default_rng(seed))
+def draw_partitions(answers: Answers, rng: np.random.Generator) -> Refined:
+    """Draws of partitions of any number of groups, by one search: what foretells other answers."""
+    fit = fit_partition(answers, None, None, None, rng)
     refined = None
     if blocks_apply(answers, fit.states[0].labels):
         refined = refine(fit.problem, fit.states, quick=True)

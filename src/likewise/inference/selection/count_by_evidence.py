@@ -24,6 +24,7 @@ from torch import Tensor
 from likewise.inference.em import Options, State
 from likewise.inference.heads.gaussian import Features, GaussianHead
 from likewise.inference.partition import draw_partitions, infer_partition
+from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.refine import MAX_ITEMS
 from likewise.inference.partition.told_apart import merge_untold
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
@@ -243,8 +244,7 @@ def cost_of_rates(labels: Tensor, graph: Graph, cells: bool) -> float:
 
 def _score_alone(seen: Graph, unseen: Graph, rng: np.random.Generator) -> Tensor:
     """(m,) log P(answer) of the unseen judgements by draws of partitions that know no features."""
-    found = draw_partitions(**asked(seen), seed=int(rng.integers(2**31)))
-    assert found is not None
+    found = draw_partitions(Answers.build(**asked(seen)), rng)
     drawn = torch.from_numpy(found.drawn)
     together = (drawn[:, unseen.left.long()] == drawn[:, unseen.right.long()]).double().sum(0)
     alike = (together + ONE_DRAW) / (len(drawn) + 2 * ONE_DRAW)
