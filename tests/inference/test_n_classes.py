@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from likewise.inference.selection.count_by_evidence import Counted, can_count, likeliest, search
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.count_by_evidence import (
+    Counted,
+    can_count,
+    cost_of_rates,
+    likeliest,
+    search,
+)
 from likewise.inference.selection.count_by_lifting import can_lift
 from likewise.inference.selection.n_classes import count_classes
 from likewise.methods.dispatch import number_of_classes
@@ -74,6 +81,19 @@ def test_of_numbers_that_foretell_alike_the_likeliest_is_taken():
     }
     assert likeliest(tried, lambda difference: 0.05).told == 4
     assert likeliest(tried, no_error).told == 8
+
+
+def test_a_rate_costs_half_the_logarithm_of_its_answers():
+    labels = np.array([0, 0, 1, 1, 2])
+    left, right = np.array([0, 0, 0, 2, 3, 4]), np.array([1, 2, 3, 0, 2, 0])
+    graph = Graph.from_pairs(Pairs(left, right, np.ones(6, bool)))
+    cells = [tuple(sorted((labels[i], labels[j]))) for i, j in zip(left, right)]
+    by_cell = sum(0.5 * np.log(1 + cells.count(cell)) for cell in set(cells))
+    sides = [a == b for a, b in cells]
+    by_side = sum(0.5 * np.log(1 + sides.count(side)) for side in (True, False))
+    given = torch.from_numpy(labels), graph
+    assert cost_of_rates(*given, cells=True) == pytest.approx(by_cell)
+    assert cost_of_rates(*given, cells=False) == pytest.approx(by_side)
 
 
 @pytest.mark.parametrize("best", [2, 5, 10, 13])
