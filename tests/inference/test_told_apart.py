@@ -64,14 +64,8 @@ def slow_merge(labels: np.ndarray, left: np.ndarray, right: np.ndarray, same: np
                 said[at] += yes
         apart = slow_told_apart(asked, said)
         usual = GOOD_PART * max(np.median(apart.min(axis=1)), 0)
-        known = [asked[a, a] / (asked[a, a] + STRENGTH) for a in range(k)]
-        beyond = {
-            (a, b): min(apart[a, b], apart[b, a]) - min(STRONG * max(known[a], known[b]), usual)
-            for a in range(k)
-            for b in range(a)
-        }
-        a, b = min(beyond, key=beyond.get)
-        if beyond[a, b] > 1e-9:
+        a, b = np.unravel_index(int(apart.argmin()), apart.shape)
+        if apart[a, b] > min(STRONG, usual) + 1e-9:
             break
         labels[labels == names[a]] = names[b]
     return labels

@@ -16,7 +16,7 @@ import numpy as np
 from likewise.inference.partition.answers import Answers, fit_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
 from likewise.inference.partition.fitting import fit_partition, foretold
-from likewise.inference.partition.number import Choice, choose_number
+from likewise.inference.partition.number import Choice, choose_number, quickly_refined
 from likewise.inference.partition.refine import Refined, blocks_apply, refine
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.sort_search import is_telling, place_sorted
@@ -101,11 +101,7 @@ def infer_partition(
 
 def draw_partitions(answers: Answers, rng: np.random.Generator) -> Refined:
     """Draws of partitions of any number of groups, by one search: what foretells other answers."""
-    fit = fit_partition(answers, None, None, None, rng)
-    refined = None
-    if blocks_apply(answers, fit.states[0].labels):
-        refined = refine(fit.problem, fit.states, quick=True)
-    return fit.sampled if refined is None else refined
+    return quickly_refined(fit_partition(answers, None, None, None, rng))
 
 
 def find_labels(

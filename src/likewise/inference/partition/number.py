@@ -112,7 +112,7 @@ def choose_number(
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
     best = _best_number(fewer, more, first)
     # One split is enough to look for a number, and too little to believe it.
-    return _believed(best, [first, *others], lambda cells: _ends_with(answers, found, cells))
+    return _believed(best, [first, *others], lambda cells: _ends_with(found, cells))
 
 
 def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
@@ -128,13 +128,17 @@ def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | No
     return max(choices, key=lambda choice: choices[choice])
 
 
-def _ends_with(answers: Answers, found: Fit, cells: bool) -> int:
-    """How many groups the search with the number left open comes to, cuts by cells included."""
+def quickly_refined(fit: Fit) -> Refined:
+    """Draws around the best state, with cells of their own where these suit the groups."""
     refined = None
-    if cells and blocks_apply(answers, found.states[0].labels):
-        refined = refine(found.problem, found.states, quick=True)
-    labels = found.sampled.labels if refined is None else refined.labels
-    return int(labels.max()) + 1
+    if blocks_apply(fit.problem.answers, fit.states[0].labels):
+        refined = refine(fit.problem, fit.states, quick=True)
+    return fit.sampled if refined is None else refined
+
+
+def _ends_with(found: Fit, cells: bool) -> int:
+    """How many groups the search with the number left open comes to."""
+    return int((quickly_refined(found) if cells else found.sampled).labels.max()) + 1
 
 
 def _believed(

@@ -16,7 +16,7 @@ from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArra
 
 STRENGTH = 20.0  # answers that a rate counts as, before it has any of its own
 STRONG = 3.0  # nats, odds of twenty to one
-GOOD_PART = 1 / 8
+GOOD_PART = 1 / 8  # of what tells a usual group apart
 SLACK = 1e-9  # where there is no answer inside a group, nothing tells it from another
 
 
@@ -34,9 +34,9 @@ def merge_untold(
     asked, said = _counts(*ends, every, k), _counts(*ends, every * same, k)
     while len(asked) > 1:
         gain = told_apart(asked, said)
-        beyond = np.minimum(gain, gain.T) - _needed(asked, gain)
-        first, second = divmod(int(beyond.argmin()), len(beyond))
-        if beyond[first, second] > 0:
+        usual = max(float(np.median(gain.min(axis=1))), 0.0)
+        first, second = divmod(int(gain.argmin()), len(gain))
+        if gain[first, second] > min(STRONG, GOOD_PART * usual) + SLACK:
             break
         one, other = min(first, second), max(first, second)
         asked, said = _merged(asked, one, other), _merged(said, one, other)
@@ -62,14 +62,6 @@ def told_apart(asked: FloatArray, said: FloatArray) -> FloatArray:
     gain[rate >= own] = 0.0
     gain[inside] = np.inf
     return np.asarray(gain)
-
-
-def _needed(asked: FloatArray, gain: FloatArray) -> FloatArray:
-    """(K, K) what two groups must be told apart by: less where rates hardly leave the usual one."""
-    total = asked.diagonal()
-    known = total / (total + STRENGTH)
-    usual = max(float(np.median(gain.min(axis=1))), 0.0)
-    return np.minimum(STRONG * np.maximum(known[:, None], known), GOOD_PART * usual) + SLACK
 
 
 def _counts(one: IntArray, other: IntArray, weight: FloatArray, k: int) -> FloatArray:
