@@ -165,23 +165,3 @@ def test_groups_that_features_do_not_show_are_counted_by_judgements_alone():
     foretold = evidence["held_out_log_likelihood"]
     assert max(foretold, key=foretold.get) == "judgements alone"
     assert abs(count - 22) <= 2
-
-
-def test_sorts_are_counted_by_their_piles():
-    rng = np.random.default_rng(2)
-    y = np.arange(120) % 6
-    i, j = np.triu_indices(12, 1)
-    left, right, same, who = [], [], [], []
-    for person in range(80):
-        shown = rng.choice(120, 12, replace=False)
-        slip = rng.random(12) < 0.1
-        pile = np.where(slip, rng.integers(0, 6, 12), y[shown])
-        left.append(shown[i])
-        right.append(shown[j])
-        same.append(pile[i] == pile[j])
-        who += [f"s{person:02d}"] * len(i)
-    ends = np.concatenate(left), np.concatenate(right)
-    pairs = Pairs(*ends, np.concatenate(same), who, n_items=120)
-    count, evidence = count_classes(pairs, items=rng.normal(size=(120, 40)))
-    assert evidence["rule"] == "held-out items of sorts"
-    assert count == 6

@@ -19,6 +19,7 @@ from likewise.inference.partition.fitting import fit_partition, foretold
 from likewise.inference.partition.number import Choice, choose_number, quickly_refined
 from likewise.inference.partition.refine import Refined, blocks_apply, refine
 from likewise.inference.partition.search import canonical
+from likewise.inference.partition.sort_number import count_groups
 from likewise.inference.partition.sort_search import is_telling, place_sorted
 from likewise.inference.partition.sorts import Sorts, find_sorts
 from likewise.io.progress import stage
@@ -127,7 +128,7 @@ def _by_piles(
     answers: Answers, sorts: Sorts, n_groups: int | None, rng: np.random.Generator
 ) -> Refined | None:
     """Groups that explain the piles of sorts; None where the piles alone tell too little."""
-    belief, _ = place_sorted(sorts, n_groups, rng)
+    belief, _ = place_sorted(sorts, n_groups or count_groups(sorts, rng), rng)
     if not is_telling(sorts, belief):
         return None
     together = np.einsum("pc,pc->p", belief[answers.left], belief[answers.right])

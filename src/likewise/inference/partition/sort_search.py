@@ -1,8 +1,4 @@
-"""Groups of sorted items: too many of them from eigenvectors of the piles, merged one by one.
-
-The number of groups, where it is not known, is the one that foretells best the piles of items that
-were left out: evidence would merge what most people merge.
-"""
+"""Groups of sorted items: too many of them from eigenvectors of the piles, merged one by one."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from likewise.inference.partition.piles import (
     fit_piles,
     place_items,
     pseudo_evidence,
-    unseen_log_chances,
     urn_evidence,
 )
 from likewise.inference.partition.sorts import Sorts
@@ -29,7 +24,6 @@ ROUNDS, SWEEPS = 8, 8
 ROUNDS_AFTER_MERGES = 2
 N_ALIKE = 6  # pairs of classes, the most similar, that may be merged next
 MAX_GROUPS = 60
-HELD_OUT, N_SPLITS = 0.1, 2
 CLEARLY = 10.0  # nats
 TINY = 1e-9  # items, of a class that is empty
 
@@ -37,46 +31,34 @@ Placed = tuple[FloatArray, PileModel]
 """Beliefs (N, C) of items' classes, and how people make piles of them."""
 
 
-def place_sorted(sorts: Sorts, n_groups: int | None, rng: np.random.Generator) -> Placed:
+def place_sorted(sorts: Sorts, n_groups: int, rng: np.random.Generator) -> Placed:
     """The best of several starts: so many groups, or twice as many that are merged."""
-    if n_groups is None:
-        n_groups = count_groups(sorts, rng)
     fits = list(_from_eigenvectors(sorts, n_groups, rng))
-    if (more := min(2 * n_groups, _most_groups(sorts))) > n_groups:
+    if (more := min(2 * n_groups, most_groups(sorts))) > n_groups:
         *_, merged = merge_path(sorts, more, n_groups, rng)
         fits.append(settle(sorts, *merged))
     return max(fits, key=lambda fit: _evidence(sorts, *fit))
 
 
-def count_groups(sorts: Sorts, rng: np.random.Generator) -> int:
-    """How many groups foretell best the piles of items that were left out of a sort."""
-    scores: dict[int, float] = {}
-    for _ in range(N_SPLITS):
-        held = rng.random(len(sorts.item)) < HELD_OUT
-        seen, unseen = sorts.select(~held), sorts.select(held)
-        for belief, model in merge_path(seen, _most_groups(sorts), 2, rng):
-            told = float(unseen_log_chances(seen, unseen, belief, model).sum())
-            scores[belief.shape[1]] = scores.get(belief.shape[1], 0.0) + told
-    return max(scores, key=lambda count: scores[count])
-
-
-def merge_path(sorts: Sorts, most: int, least: int, rng: np.random.Generator) -> Iterator[Placed]:
+def merge_path(
+    sorts: Sorts, most: int, least: int, rng: np.random.Generator, n_starts: int = N_STARTS
+) -> Iterator[Placed]:
     """Fits of fewer and fewer groups, the two merged that explain the piles best as one.
 
     Groups that are too fine can be merged; those that are too coarse would have to be cut, and
     nothing says where.
     """
-    starts = _from_eigenvectors(sorts, most, rng)
+    starts = _from_eigenvectors(sorts, most, rng, n_starts)
     placed = max(starts, key=lambda fit: _evidence(sorts, *fit))
     yield placed
     while (count := placed[0].shape[1]) > least:
         for _ in range(min(max(count // 12, 1), count - least)):
-            placed = _merge_two(sorts, *placed)
+            placed = merge_two(sorts, *placed)
         placed = settle(sorts, *placed, ROUNDS_AFTER_MERGES)
         yield placed
 
 
-def _merge_two(sorts: Sorts, belief: FloatArray, model: PileModel) -> Placed:
+def merge_two(sorts: Sorts, belief: FloatArray, model: PileModel) -> Placed:
     """Two groups merged: of the most similar ones, and of the smallest with those like it, the two
     that leave the piles likeliest."""
     scale = np.sqrt(np.diag(model.similarity))
@@ -120,14 +102,17 @@ def settle(
     return belief, model
 
 
-def _most_groups(sorts: Sorts) -> int:
+def most_groups(sorts: Sorts) -> int:
+    """The largest number of groups that is looked for."""
     return max(min(MAX_GROUPS, sorts.n_items // 4), 2)
 
 
-def _from_eigenvectors(sorts: Sorts, count: int, rng: np.random.Generator) -> Iterator[Placed]:
+def _from_eigenvectors(
+    sorts: Sorts, count: int, rng: np.random.Generator, n_starts: int = N_STARTS
+) -> Iterator[Placed]:
     """Fits of so many groups, each begun from k-means of the piles' eigenvectors."""
     embedding = _embedding(sorts, max(count - 1, 1), rng)
-    return (settle(sorts, _cluster(embedding, count, rng)) for _ in range(N_STARTS))
+    return (settle(sorts, _cluster(embedding, count, rng)) for _ in range(n_starts))
 
 
 def _evidence(sorts: Sorts, belief: FloatArray, model: PileModel) -> float:

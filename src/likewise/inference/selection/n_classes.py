@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.inference.partition.sort_search import count_groups
 from likewise.inference.propagation.sort_graph import sorts_of
 from likewise.inference.selection.count_by_evidence import can_count, count_by_evidence
 from likewise.inference.selection.count_by_lifting import can_lift, count_by_lifting
+from likewise.inference.selection.count_sorted import count_sorted
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence, count_from_judgements
 
@@ -31,7 +31,7 @@ def count_classes(
     """
     rng = np.random.default_rng(seed)
     if (sorts := sorts_of(pairs)) is not None:
-        return max(count_groups(sorts, rng), 2), {"rule": "held-out items of sorts"}
+        return count_sorted(pairs, sorts, items, rng)
     count, evidence = count_from_judgements(pairs, rng)
     found: tuple[int, Evidence] | None = None
     if items is not None and evidence["rule"] == "spectrum" and can_count(items, pairs):
