@@ -11,6 +11,7 @@ from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray, Vectors
 from likewise.inference.partition.asking import Asking
+from likewise.inference.partition.leftovers import place_leftovers
 from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.moves import sample_agreement
 from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
@@ -162,9 +163,14 @@ def draw_around(problem: Problem, state: State) -> Refined:
             beliefs.append(belief)
             draws.append(drawn)
     belief = np.mean(beliefs, axis=0)
-    labels = agreed_partition(np.concatenate(draws), problem.fixed, problem.rng)
+    drawn = np.concatenate(draws)
+    labels = agreed_partition(drawn, problem.fixed, problem.rng)
+    if not problem.fixed:
+        labels = place_leftovers(
+            labels, drawn, lambda placed: problem.read(placed, soft.rates).evidence
+        )
     chance = problem.mover(soft, labels).own_chances()
-    return Refined(labels, chance, belief, soft.rates, np.concatenate(draws))
+    return Refined(labels, chance, belief, soft.rates, drawn)
 
 
 def foretold(answers: Answers, refined: Refined) -> float:

@@ -11,6 +11,7 @@ from likewise.inference.partition.answers import Answers, Rates, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.blocks import STRENGTHS, Blocks
 from likewise.inference.partition.cell_search import FEW_ITEMS, MAX_VISITS, CellSearch
+from likewise.inference.partition.leftovers import place_leftovers
 from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.pairs import effective_counts
 from likewise.inference.partition.starts import voted
@@ -75,6 +76,8 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
         belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
         rates = fit_rates(answers, belief, rates)
     labels = agreed_partition(drawn, problem.fixed, problem.rng)
+    if not problem.fixed:
+        labels = place_leftovers(labels, drawn, lambda placed: search.blocks(placed)[0])
     blocks.reset(labels)
     return Refined(
         labels=labels,
