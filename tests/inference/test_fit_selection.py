@@ -356,7 +356,7 @@ def test_where_em_lets_go_of_every_class_a_start_stands_as_it_was_found(monkeypa
         flat = torch.full_like(state.targets.perceived, 1 / N_CLASSES)
         return replace(state, targets=replace(state.targets, perceived=flat, classes=flat))
 
-    monkeypatch.setattr(fit_selection, "_with_all", faded)
+    monkeypatch.setattr(fit_selection, "fit_chosen", faded)
     channel = AnnotatorChannel.from_rates(0.8, 0.2, problem.n_annotators)
     state, head = fit_selected(problem, channel)
     assert isinstance(head, AsFoundHead)

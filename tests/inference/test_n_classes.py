@@ -13,11 +13,11 @@ from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.count_by_evidence import (
     Counted,
     can_count,
-    cost_of_rates,
     likeliest,
     search,
 )
 from likewise.inference.selection.count_by_lifting import can_lift
+from likewise.inference.selection.final_fit import cost_of_rates
 from likewise.inference.selection.n_classes import count_classes
 from likewise.methods.dispatch import number_of_classes
 from likewise.pairs import Pairs

@@ -25,6 +25,7 @@ from likewise.inference.selection.channel_selection import (
     compare_channels,
     with_confusions,
 )
+from likewise.inference.selection.final_fit import criterion
 from likewise.inference.selection.fit_selection import fit_selected, fit_sorted
 from likewise.inference.selection.start_selection import fit_exact, fit_from_starts, select_starts
 from likewise.inference.selection.trials import fit_with, has_faded
@@ -217,11 +218,13 @@ def _fit_best_channel(
                 state, head = fit_from_starts(problem, [(targets.perceived, best.channel)])
             else:
                 other = fit_with(problem, head, (targets.classes.float(), best.channel))
-                state = state if has_faded(other) else other
+                # Channels were compared from given beliefs; what one leads to may still be worse.
+                likelier = criterion(other, problem.graph) > criterion(state, problem.graph)
+                state = other if likelier and not has_faded(other) else state
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     names = {_kind(channel): name for name, channel in options.items()}
-    name = names.get(_kind(state.channel), best.chosen)  # a fit that has faded was not taken
+    name = names.get(_kind(state.channel), best.chosen)  # a fit that is worse was not taken
     name = "both" if name == "judgement" and flips > FEW_FLIPS else name
     why = f"{name}: held-out log-likelihood a judgement: {scores}; class flips {flips:.2f}"
     held_out = {f"held_out_{name}": value for name, value in best.log_likelihood.items()}

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.em import Options, State
+from likewise.inference.em import Options
 from likewise.inference.heads.gaussian import Features, GaussianHead
 from likewise.inference.partition import draw_partitions, infer_partition
 from likewise.inference.partition.answers import Answers
@@ -30,6 +30,7 @@ from likewise.inference.partition.told_apart import merge_untold
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.channel_selection import confusable
+from likewise.inference.selection.final_fit import cost_of_rates, criterion
 from likewise.inference.selection.ranking import (
     answer_log_likelihood,
     by_pair,
@@ -191,7 +192,7 @@ def _fitted(problem: JointProblem, unseen: Graph, n_classes: int) -> Counted:
         for start in _starts(problem)
         for confusions in with_cells
     ]
-    best = max(fits, key=_seen_criterion(graph))
+    best = max(fits, key=lambda state: criterion(state, graph))
     belief = best.targets.perceived
     with torch.no_grad():
         foretold = answer_log_likelihood(belief, unseen, best.channel).double()
@@ -199,8 +200,8 @@ def _fitted(problem: JointProblem, unseen: Graph, n_classes: int) -> Counted:
     pairs = asked(graph)
     ends = pairs["left"], pairs["right"], pairs["same"], pairs["weight"]
     groups = merge_untold(belief.argmax(dim=1).cpu().numpy(), *ends)
-    criterion = _seen_criterion(graph)(best) + float(scores.sum())
-    return Counted(int(groups.max()) + 1, criterion, scores)
+    explained = criterion(best, graph) + float(scores.sum())
+    return Counted(int(groups.max()) + 1, explained, scores)
 
 
 def _starts(problem: JointProblem) -> list[Start]:
@@ -218,28 +219,6 @@ def _starts(problem: JointProblem) -> list[Start]:
         posterior, channel = spectral_start(graph, channel, n_classes, seed, rounds=8)
         starts.append((posterior.belief, channel))
     return distinct(starts)
-
-
-def _seen_criterion(graph: Graph) -> Callable[[State], float]:
-    """Evidence of the judgements that a state was fitted to, less what its rates cost."""
-
-    def criterion(state: State) -> float:
-        labels = state.targets.perceived.argmax(dim=1)
-        cost = cost_of_rates(labels, graph, cells=not state.channel.two_rate)
-        return state.posterior.evidence - cost
-
-    return criterion
-
-
-def cost_of_rates(labels: Tensor, graph: Graph, cells: bool) -> float:
-    """What rates of "same" inside and across classes (N,) could explain by chance, in nats: half
-    the logarithm of the answers that each is read from. ``cells``: every two classes have theirs.
-    """
-    left, right = labels[graph.left.long()], labels[graph.right.long()]
-    k = int(labels.max()) + 1
-    cell = torch.minimum(left, right) * k + torch.maximum(left, right)
-    answers = torch.bincount(cell if cells else (left == right).long())
-    return 0.5 * float(torch.log1p(answers.double()).sum())
 
 
 def _score_alone(seen: Graph, unseen: Graph, rng: np.random.Generator) -> Tensor:

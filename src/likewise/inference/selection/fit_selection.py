@@ -39,6 +39,7 @@ from likewise.inference.propagation.known import in_known_order
 from likewise.inference.propagation.posterior import entropy, guess
 from likewise.inference.propagation.sort_graph import SortGraph, pairwise_channel, sorted_starts
 from likewise.inference.selection.as_found import as_found
+from likewise.inference.selection.final_fit import begun_anew, fit_chosen
 from likewise.inference.selection.ranking import (
     HELD_OUT,
     answer_log_likelihood,
@@ -88,29 +89,13 @@ def fit_selected(
     unseen = graph.select(held)
     starts = select_starts(seen, channel, confusions)
     chosen = select_trial(seen, unseen, starts)
-    state = _with_all(problem, channel, chosen)
+    state = fit_chosen(problem, channel, chosen)
     if has_faded(state):  # too few answers for EM to hold on to any class
         chosen = max(_as_found(seen, unseen, starts, promising_starts(seen)), key=foretold)
-        state = _with_all(problem, channel, chosen)
+        state = fit_chosen(problem, channel, chosen)
+    elif not isinstance(chosen.head, AsFoundHead):
+        state = begun_anew(problem, channel, chosen, state, _neighbours(problem))
     return state, chosen.head
-
-
-def _with_all(problem: JointProblem, channel: Channel, chosen: Trial) -> State:
-    """The chosen fit with all judgements."""
-    if isinstance(chosen.head, AsFoundHead):
-        start = _found_again(problem, channel, promising_starts(problem)[chosen.number])
-    else:
-        start = chosen.state.targets.classes.float(), chosen.state.channel
-    return fit_with(problem, chosen.head, start)
-
-
-def _found_again(problem: JointProblem, channel: Channel, find: StartFunction) -> Start:
-    """A start of all judgements, by the longest search: it is the result."""
-    if find is from_partition:
-        belief, channel = from_partition(problem, channel, thorough=True)
-    else:
-        belief, channel = find(problem, channel)
-    return in_known_order(belief, problem.graph.known), channel
 
 
 def fit_sorted(problem: JointProblem, sorts: Sorts) -> tuple[State, Head] | None:
