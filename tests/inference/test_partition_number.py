@@ -136,7 +136,7 @@ def test_the_open_search_stands_unless_another_is_ahead(
     rng: np.random.Generator, about: dict[Choice, tuple[float, float]], expected: Choice
 ) -> None:
     splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
-    assert _believed(FIVE if FIVE in about else None, splits, lambda cells: 5) == expected
+    assert _believed(FIVE if FIVE in about else None, splits, {True: 5, False: 5}) == expected
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,19 @@ def test_fewer_groups_that_foretell_as_well_are_taken(
     about = {PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1), FIVE: (five, 0.1)}
     answers = judged(np.arange(40) % 2, 300, 0.8, 0.2, rng)
     splits = [Scored(answers, about) for _ in range(2)]
-    assert _believed(FIVE, splits, lambda cells: ends_with) == expected
+    assert _believed(FIVE, splits, {True: ends_with, False: 9}) == expected
+
+
+@pytest.mark.parametrize(
+    ("plain", "ends_with", "expected"),
+    [(-0.499, 4, PLAIN), (-0.499, 9, OPEN), (-0.501, 4, OPEN)],
+)
+def test_cells_that_foretell_no_better_are_not_worth_more_groups(
+    rng: np.random.Generator, plain: float, ends_with: int, expected: Choice
+) -> None:
+    about = {PLAIN: (plain, 0.1), OPEN: (-0.5, 0.1)}
+    splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about)]
+    assert _believed(None, splits, {False: ends_with, True: 9}) == expected
 
 
 def test_numbers_half_way_beside_the_best() -> None:
@@ -181,7 +193,7 @@ def test_few_answers_leave_the_number_open(
     rng: np.random.Generator, n_items: int, n_judgements: int
 ) -> None:
     answers = judged(np.arange(n_items) % 3, n_judgements, 0.8, 0.2, rng)
-    assert choose_number(answers, None, None, None, rng) == Choice(None)
+    assert choose_number(answers, None, None, None, None, rng) == Choice(None)
 
 
 def test_groups_that_would_fall_apart_are_left_as_found() -> None:

@@ -16,7 +16,7 @@ from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.moves import sample_agreement
 from likewise.inference.partition.pair_prior import logistic_log_odds, pair_similarities
 from likewise.inference.partition.pairs import log_predictive, pair_beliefs
-from likewise.inference.partition.refine import MAX_ITEMS, Refined
+from likewise.inference.partition.refine import MAX_ITEMS, Refined, blocks_apply, refine
 from likewise.inference.partition.starts import COUNTS, contractions, starts
 from likewise.io.progress import tracked
 
@@ -171,6 +171,16 @@ def draw_around(problem: Problem, state: State) -> Refined:
         )
     chance = problem.mover(soft, labels).own_chances()
     return Refined(labels, chance, belief, soft.rates, drawn)
+
+
+def with_cells(fit: Fit, quick: bool = False) -> Refined | None:
+    """The same with a rate of "same" for every two groups, where these differ and groups are few.
+
+    ``quick``: by a shorter search (`refine`).
+    """
+    if not blocks_apply(fit.problem.answers, fit.states[0].labels):
+        return None
+    return refine(fit.problem, fit.states, quick)
 
 
 def foretold(answers: Answers, refined: Refined) -> float:

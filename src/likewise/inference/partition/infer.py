@@ -15,9 +15,9 @@ import numpy as np
 
 from likewise.inference.partition.answers import Answers, fit_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
-from likewise.inference.partition.fitting import fit_partition, foretold
-from likewise.inference.partition.number import Choice, choose_number, quickly_refined
-from likewise.inference.partition.refine import Refined, blocks_apply, refine
+from likewise.inference.partition.fitting import fit_partition, foretold, with_cells
+from likewise.inference.partition.number import Choice, choose_number
+from likewise.inference.partition.refine import Refined
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.sort_number import count_groups
 from likewise.inference.partition.sort_search import is_telling, place_sorted
@@ -90,19 +90,21 @@ def infer_partition(
     choice = Choice(n_groups, cells=True)
     with stage("finding groups", 0.6):
         fit = fit_partition(answers, given, items, n_groups, rng)
+        refined = with_cells(fit)
         if n_groups is None and not quick:
-            choice = choose_number(answers, given, items, fit, rng)
+            choice = choose_number(answers, given, items, fit, refined, rng)
         if choice.n_groups != n_groups:
             fit = fit_partition(answers, given, items, choice.n_groups, rng)
-    refined = None
-    if choice.cells and blocks_apply(answers, fit.states[0].labels):
-        refined = refine(fit.problem, fit.states)
-    return _result(answers, len(left), fit.sampled if refined is None else refined)
+            refined = with_cells(fit) if choice.cells else None
+    if refined is None or not choice.cells:
+        refined = fit.sampled
+    return _result(answers, len(left), refined)
 
 
 def draw_partitions(answers: Answers, rng: np.random.Generator) -> Refined:
     """Draws of partitions of any number of groups, by one search: what foretells other answers."""
-    return quickly_refined(fit_partition(answers, None, None, None, rng))
+    fit = fit_partition(answers, None, None, None, rng)
+    return with_cells(fit, quick=True) or fit.sampled
 
 
 def find_labels(

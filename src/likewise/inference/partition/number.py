@@ -5,7 +5,8 @@ the likeliest partition leaves items alone that belong somewhere, and cells cut 
 whatever else people see. So other numbers are tried on most pairs, and draws of partitions foretell
 the answers about the rest (cross-validation of the number of blocks, Chen & Lei 2018). The best is
 taken where it foretells clearly better than the search with the number left open, or as well with
-fewer groups. That one is without cells where these foretell worse by more than a standard error.
+fewer groups. That one is without cells where these foretell worse by more than a standard error, or
+no better with more groups.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import numpy as np
 
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.arrays import FloatArray, IntArray, Vectors
-from likewise.inference.partition.fitting import Fit, fit_partition
+from likewise.inference.partition.fitting import Fit, fit_partition, with_cells
 from likewise.inference.partition.jackknife import jackknife_error
-from likewise.inference.partition.refine import MAX_ITEMS, Refined, blocks_apply, refine
+from likewise.inference.partition.refine import MAX_ITEMS, Refined
 from likewise.inference.partition.starts import COUNTS
 from likewise.io.progress import tracked
 
-HELD_OUT, N_SPLITS = 0.15, 5  # of the judged pairs, so many times
+# Of the judged pairs, so many times: few, since the fewer are left, the fewer groups they support.
+HELD_OUT, N_SPLITS = 0.08, 5
 MAX_ANSWERS = 50_000  # beyond, groups are hardly in doubt, and a dozen searches take minutes
 FEWEST_UNSEEN = 30  # pairs, to compare by
 # Judged pairs of a usual item, and those inside its group: with fewer, the graph that is left is
@@ -75,10 +77,7 @@ class Split:
             about = self._known, self._items, k, self._rng, self._asking
             self._fits[k] = fit_partition(self.seen, *about)
         fit = self._fits[k]
-        found: Refined | None = fit.sampled
-        if choice.cells:
-            applies = blocks_apply(self.seen, fit.states[0].labels)
-            found = refine(fit.problem, fit.states, quick=True) if applies else None
+        found = with_cells(fit, quick=True) if choice.cells else fit.sampled
         if found is None:
             return None
         return foretelling(found.drawn, self.seen, self.unseen)
@@ -94,9 +93,11 @@ def choose_number(
     given: FloatArray | None,
     items: Vectors | None,
     found: Fit,
+    refined: Refined | None,
     rng: np.random.Generator,
 ) -> Choice:
-    """What foretells held-out answers best, ``found`` by a search with the number left open.
+    """What foretells held-out answers best, ``found`` by a search with the number left open, and
+    what it ends with where cells differ: ``refined``.
 
     ``given`` (P,) and ``items`` (N, D): what is known of pairs before the answers.
     """
@@ -112,7 +113,9 @@ def choose_number(
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
     best = _best_number(fewer, more, first)
     # One split is enough to look for a number, and too little to believe it.
-    return _believed(best, [first, *others], lambda cells: _ends_with(found, cells))
+    ends_with = {False: found.sampled, True: refined or found.sampled}
+    n_groups = {cells: int(end.labels.max()) + 1 for cells, end in ends_with.items()}
+    return _believed(best, [first, *others], n_groups)
 
 
 def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
@@ -128,44 +131,30 @@ def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | No
     return max(choices, key=lambda choice: choices[choice])
 
 
-def quickly_refined(fit: Fit) -> Refined:
-    """Draws around the best state, with cells of their own where these suit the groups."""
-    refined = None
-    if blocks_apply(fit.problem.answers, fit.states[0].labels):
-        refined = refine(fit.problem, fit.states, quick=True)
-    return fit.sampled if refined is None else refined
-
-
-def _ends_with(found: Fit, cells: bool) -> int:
-    """How many groups the search with the number left open comes to."""
-    return int((quickly_refined(found) if cells else found.sampled).labels.max()) + 1
-
-
-def _believed(
-    number: Choice | None, splits: list[Split], ends_with: Callable[[bool], int]
-) -> Choice:
+def _believed(number: Choice | None, splits: list[Split], ends_with: dict[bool, int]) -> Choice:
     """The search with the number left open, without cells where these foretell worse by more than
-    a standard error; or the ``number``, where that is clearly ahead, or fewer groups than that
-    search ``ends_with``, and not behind."""
+    a standard error, or no better and it ``ends_with`` more groups; or the ``number``, where that
+    is clearly ahead, or fewer groups and not behind."""
     ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
 
     def scores(choice: Choice) -> FloatArray:
-        plain = replace(choice, cells=False)
+        without = replace(choice, cells=False)
         own = [s.scores(choice) if choice.cells else None for s in splits]
         return np.concatenate(
-            [s.scores(plain) if found is None else found for s, found in zip(splits, own)]
+            [s.scores(without) if found is None else found for s, found in zip(splits, own)]
         )
 
     def ahead(one: FloatArray, other: FloatArray) -> float:
         return float((one - other).mean()) / max(jackknife_error(one - other, *ends), TINY)
 
     kept, now = Choice(None), scores(Choice(None))
-    if ahead(plain := scores(Choice(None, cells=False)), now) > 1:
-        kept, now = Choice(None, cells=False), plain
+    lead = ahead(alike := scores(Choice(None, cells=False)), now)
+    if lead > 1 or (lead > 0 and ends_with[False] < ends_with[True]):
+        kept, now = Choice(None, cells=False), alike
     if number is None or number.n_groups is None:
         return kept
     lead = ahead(scores(number), now)
-    fewer = 0 < lead <= CLEARLY and number.n_groups < ends_with(kept.cells)
+    fewer = 0 < lead <= CLEARLY and number.n_groups < ends_with[kept.cells]
     return number if fewer or lead > CLEARLY else kept
 
 

@@ -49,12 +49,14 @@ def blocks_apply(answers: Answers, labels: IntArray) -> bool:
 def refine(problem: Problem, states: list[State], quick: bool = False) -> Refined | None:
     """From the best states under two rates: cells, samples of partitions, and what they share.
 
-    ``quick``: from the best one alone, once. None where all cells across groups are alike, so that
-    two rates say all there is to say.
+    Groups at which people's votes hint are tried as well: people see finer ones, at times, than two
+    rates explain, and then cells differ only there. ``quick``: from fewer, once. None where all
+    cells across groups are alike, so that two rates say all there is to say.
     """
     answers, n = problem.answers, problem.answers.n_items
     each = 1 if quick or n > FEW_ITEMS else 2
     candidates = [state.labels for state in states[:each]]
+    candidates += [labels for labels in voted(problem)[:each] if blocks_apply(answers, labels)]
     rates, belief = states[0].rates, problem.same(states[0].labels)
     rounds = N_ROUNDS if n <= FEW_ITEMS else 2
     if quick or (answers.n_annotators == 1 and answers.n_pairs == len(answers.same)):
@@ -62,14 +64,13 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
     for turn in range(rounds):
         counts = square_counts(answers, rates, belief)
         search = CellSearch(problem, counts)
-        if turn == 0 and not _cells_differ(search, candidates[0]):
+        if turn == 0 and not any(_cells_differ(search, labels) for labels in candidates):
             return None
-        if turn == 0 and not quick:  # people see finer groups, at times, than two rates explain
-            at_a_glance = voted(problem)[:each]
-            candidates += [labels for labels in at_a_glance if blocks_apply(answers, labels)]
         fits = [search.with_splits(search.anneal(labels)) for labels in candidates]
         fits.sort(key=lambda fit: -fit[0])
         blocks = fits[0][1]
+        if turn == 0 and not _cells_differ(search, blocks.labels):
+            return None
         likely = [own for evidence, own in fits if evidence > fits[0][0] - CLOSE]
         candidates = [own.labels.copy() for own in likely]
         drawn = np.concatenate([sample_partitions(own, problem.rng) for own in likely])
