@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.cell_search import CellSearch, _side
+from likewise.inference.partition.fitting import fit_partition, with_cells
 from likewise.inference.partition.model import Problem
 from likewise.inference.partition.search import canonical
 
@@ -92,3 +94,21 @@ def test_so_many_cuts_are_tried_and_no_more() -> None:
     one = cells._split(coarse, 1)
     assert one is not None
     assert one.max() + 1 == N_KINDS // 2 + 1
+
+
+def test_kinds_that_two_rates_make_one_are_found_from_votes() -> None:
+    """Four or five groups of eight kinds, and to them all cells across look alike."""
+    found = []
+    for seed in (4, 9):
+        rng = np.random.default_rng(seed)
+        truth = rng.permutation(np.repeat(np.arange(8), 7))
+        left, right = np.triu_indices(len(truth), 1)
+        often = np.where(truth[left] ^ 1 == truth[right], 0.33, 0.1)
+        same = rng.random(len(left)) < np.where(truth[left] == truth[right], 0.88, often)
+        answers = Answers.build(left, right, same, len(truth), None, None)
+        fit = fit_partition(answers, None, None, None, np.random.default_rng(seed))
+        assert fit.states[0].labels.max() + 1 < 8
+        refined = with_cells(fit)
+        labels = fit.sampled.labels if refined is None else refined.labels
+        found.append(adjusted_rand_score(truth, labels))
+    assert np.mean(found) > 0.75
