@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from likewise.inference.partition import infer_partition
+from likewise.inference.partition import infer_partition, number
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.fitting import fit_partition
 from likewise.inference.partition.number import (
@@ -14,6 +14,7 @@ from likewise.inference.partition.number import (
     Choice,
     _believed,
     _over_numbers,
+    _with_cells_or_without,
     choose_number,
     foretelling,
 )
@@ -120,6 +121,10 @@ class Scored:
 OPEN, PLAIN, FIVE = Choice(None), Choice(None, cells=False), Choice(5)
 
 
+def splits(rng: np.random.Generator, about: dict[Choice, tuple[float, float]]) -> list[Scored]:
+    return [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
+
+
 @pytest.mark.parametrize(
     ("about", "expected"),
     [
@@ -127,33 +132,12 @@ OPEN, PLAIN, FIVE = Choice(None), Choice(None, cells=False), Choice(5)
         ({PLAIN: (-0.49, 0.001), OPEN: (-0.5, 0.001)}, PLAIN),  # cells are behind
         ({PLAIN: (-0.499, 0.1), OPEN: (-0.5, 0.1)}, OPEN),  # within an error
         ({PLAIN: (-0.49, 0.001)}, OPEN),  # they do not differ: nothing to leave out
-        ({PLAIN: (-0.5, 0.001), OPEN: (-0.5, 0.001), FIVE: (-0.48, 0.001)}, FIVE),
-        ({PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1), FIVE: (-0.49, 0.1)}, OPEN),  # not clearly
-        ({PLAIN: (-0.5, 0.001), FIVE: (-0.52, 0.001)}, OPEN),
     ],
 )
-def test_the_open_search_stands_unless_another_is_ahead(
+def test_cells_stand_unless_they_foretell_worse(
     rng: np.random.Generator, about: dict[Choice, tuple[float, float]], expected: Choice
 ) -> None:
-    splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about) for _ in range(2)]
-    assert _believed(FIVE if FIVE in about else None, splits, {True: 5, False: 5}) == expected
-
-
-@pytest.mark.parametrize(
-    ("five", "ends_with", "expected"),
-    [
-        (-0.499, 6, FIVE),
-        (-0.499, 4, OPEN),  # more groups have to be clearly ahead
-        (-0.501, 6, OPEN),
-    ],
-)
-def test_fewer_groups_that_foretell_as_well_are_taken(
-    rng: np.random.Generator, five: float, ends_with: int, expected: Choice
-) -> None:
-    about = {PLAIN: (-0.5, 0.1), OPEN: (-0.5, 0.1), FIVE: (five, 0.1)}
-    answers = judged(np.arange(40) % 2, 300, 0.8, 0.2, rng)
-    splits = [Scored(answers, about) for _ in range(2)]
-    assert _believed(FIVE, splits, {True: ends_with, False: 9}) == expected
+    assert _with_cells_or_without(splits(rng, about), {True: 5, False: 5}) == expected
 
 
 @pytest.mark.parametrize(
@@ -164,8 +148,59 @@ def test_cells_that_foretell_no_better_are_not_worth_more_groups(
     rng: np.random.Generator, plain: float, ends_with: int, expected: Choice
 ) -> None:
     about = {PLAIN: (plain, 0.1), OPEN: (-0.5, 0.1)}
-    splits = [Scored(judged(np.arange(40) % 2, 300, 0.8, 0.2, rng), about)]
-    assert _believed(None, splits, {False: ends_with, True: 9}) == expected
+    assert _with_cells_or_without(splits(rng, about), {False: ends_with, True: 9}) == expected
+
+
+def test_no_number_is_looked_for_where_cells_stand(rng, monkeypatch) -> None:
+    """They cut and merge groups themselves."""
+
+    class Asked(Exception):
+        pass
+
+    def ask(*_: object) -> Choice | None:
+        raise Asked
+
+    answers = judged(np.arange(40) % 4, 900, 0.9, 0.1, rng)
+    fit = fit_partition(answers, None, None, None, rng)
+    monkeypatch.setattr(number, "_with_cells_or_without", lambda *_: OPEN)
+    monkeypatch.setattr(number, "_best_number", ask)
+    assert choose_number(answers, None, None, fit, fit.sampled, rng) == OPEN
+    with pytest.raises(Asked):  # cells that do not differ find no number
+        choose_number(answers, None, None, fit, None, rng)
+    monkeypatch.setattr(number, "_with_cells_or_without", lambda *_: PLAIN)
+    with pytest.raises(Asked):
+        choose_number(answers, None, None, fit, fit.sampled, rng)
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({PLAIN: (-0.5, 0.001), FIVE: (-0.48, 0.001)}, FIVE),
+        ({PLAIN: (-0.5, 0.1), FIVE: (-0.49, 0.1)}, PLAIN),  # not clearly
+        ({PLAIN: (-0.5, 0.001), FIVE: (-0.52, 0.001)}, PLAIN),
+        ({PLAIN: (-0.5, 0.001)}, PLAIN),
+    ],
+)
+def test_the_open_search_stands_unless_a_number_is_ahead(
+    rng: np.random.Generator, about: dict[Choice, tuple[float, float]], expected: Choice
+) -> None:
+    five = FIVE if FIVE in about else None
+    assert _believed(five, PLAIN, splits(rng, about), 5) == expected
+
+
+@pytest.mark.parametrize(
+    ("five", "ends_with", "expected"),
+    [
+        (-0.499, 6, FIVE),
+        (-0.499, 4, PLAIN),  # more groups have to be clearly ahead
+        (-0.501, 6, PLAIN),
+    ],
+)
+def test_fewer_groups_that_foretell_as_well_are_taken(
+    rng: np.random.Generator, five: float, ends_with: int, expected: Choice
+) -> None:
+    about = {PLAIN: (-0.5, 0.1), FIVE: (five, 0.1)}
+    assert _believed(FIVE, PLAIN, splits(rng, about), ends_with) == expected
 
 
 def test_numbers_half_way_beside_the_best() -> None:

@@ -6,7 +6,7 @@ whatever else people see. So other numbers are tried on most pairs, and draws of
 the answers about the rest (cross-validation of the number of blocks, Chen & Lei 2018). The best is
 taken where it foretells clearly better than the search with the number left open, or as well with
 fewer groups. That one is without cells where these foretell worse by more than a standard error, or
-no better with more groups.
+no better with more groups; with cells it stands, since these cut and merge groups themselves.
 """
 
 from __future__ import annotations
@@ -107,15 +107,18 @@ def choose_number(
     if 2 * found.problem.same(found.states[0].labels).sum() < MATES * answers.n_items:
         return Choice(None)
     asking = found.problem.asking is not None
-    first, *others = (Split(answers, given, items, asking, rng) for _ in range(N_SPLITS))
+    splits = [Split(answers, given, items, asking, rng) for _ in range(N_SPLITS)]
+    ends_with = {False: found.sampled, True: refined or found.sampled}
+    n_groups = {cells: int(end.labels.max()) + 1 for cells, end in ends_with.items()}
+    kept = _with_cells_or_without(splits, n_groups)
+    if refined is not None and kept.cells:
+        return kept  # cells cut groups and merge them: a search with a given number would not
     n_found = int(found.states[0].labels.max()) + 1
     fewer = [k for k in found.likely_numbers if k <= n_found]
     more = [k for k in COUNTS if n_found < k < answers.n_items / 4]  # cells may tell them apart
-    best = _best_number(fewer, more, first)
     # One split is enough to look for a number, and too little to believe it.
-    ends_with = {False: found.sampled, True: refined or found.sampled}
-    n_groups = {cells: int(end.labels.max()) + 1 for cells, end in ends_with.items()}
-    return _believed(best, [first, *others], n_groups)
+    best = _best_number(fewer, more, splits[0])
+    return _believed(best, kept, splits, n_groups[kept.cells])
 
 
 def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | None:
@@ -131,31 +134,39 @@ def _best_number(fewer: list[int], more: list[int], split: Split) -> Choice | No
     return max(choices, key=lambda choice: choices[choice])
 
 
-def _believed(number: Choice | None, splits: list[Split], ends_with: dict[bool, int]) -> Choice:
+def _with_cells_or_without(splits: list[Split], ends_with: dict[bool, int]) -> Choice:
     """The search with the number left open, without cells where these foretell worse by more than
-    a standard error, or no better and it ``ends_with`` more groups; or the ``number``, where that
-    is clearly ahead, or fewer groups and not behind."""
-    ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
+    a standard error, or no better and it ``ends_with`` more groups."""
+    cells, plain = Choice(None), Choice(None, cells=False)
+    lead = _ahead(plain, cells, splits)
+    worse = lead > 1 or (lead > 0 and ends_with[False] < ends_with[True])
+    return plain if worse else cells
 
-    def scores(choice: Choice) -> FloatArray:
-        without = replace(choice, cells=False)
-        own = [s.scores(choice) if choice.cells else None for s in splits]
-        return np.concatenate(
-            [s.scores(without) if found is None else found for s, found in zip(splits, own)]
-        )
 
-    def ahead(one: FloatArray, other: FloatArray) -> float:
-        return float((one - other).mean()) / max(jackknife_error(one - other, *ends), TINY)
-
-    kept, now = Choice(None), scores(Choice(None))
-    lead = ahead(alike := scores(Choice(None, cells=False)), now)
-    if lead > 1 or (lead > 0 and ends_with[False] < ends_with[True]):
-        kept, now = Choice(None, cells=False), alike
+def _believed(number: Choice | None, kept: Choice, splits: list[Split], ends_with: int) -> Choice:
+    """``kept``; or the ``number``, where that is clearly ahead, or fewer groups than the other
+    ``ends_with`` and not behind."""
     if number is None or number.n_groups is None:
         return kept
-    lead = ahead(scores(number), now)
-    fewer = 0 < lead <= CLEARLY and number.n_groups < ends_with[kept.cells]
+    lead = _ahead(number, kept, splits)
+    fewer = 0 < lead <= CLEARLY and number.n_groups < ends_with
     return number if fewer or lead > CLEARLY else kept
+
+
+def _ahead(one: Choice, other: Choice, splits: list[Split]) -> float:
+    """By how many standard errors one choice foretells unseen pairs better than another."""
+    ends = [np.concatenate([getattr(s.unseen, end) for s in splits]) for end in ("left", "right")]
+    gain = np.concatenate([_scores(one, s) - _scores(other, s) for s in splits])
+    return float(gain.mean()) / max(jackknife_error(gain, *ends), TINY)
+
+
+def _scores(choice: Choice, split: Split) -> FloatArray:
+    """(p,) of the unseen pairs; without cells where these do not differ."""
+    found = split.scores(choice) if choice.cells else None
+    if found is None:
+        found = split.scores(replace(choice, cells=False))
+    assert found is not None
+    return found
 
 
 def _over_numbers(
