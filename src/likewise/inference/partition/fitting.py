@@ -53,10 +53,12 @@ def fit_partition(
     n_groups: int | None,
     rng: np.random.Generator,
     asking: bool | None = None,
+    place: bool = True,
 ) -> Fit:
     """Groups by the search from several starts.
 
     ``asking``: whether it counts which pairs were asked; None where that foretells answers better.
+    ``place``: whether items that are alone because draws disagree are placed.
     """
     pair_odds, prior, rates = pairs_alone(answers, given, items)
     few_asked = 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1)
@@ -64,20 +66,20 @@ def fit_partition(
     asked = Problem(answers, prior, n_groups, rng, modelled)
     if asked.fixed and asking is not None:
         states = search_from(asked, starts(asked, pair_odds), rates)
-        return Fit(asked, states, draw_around(asked, states[0]))
+        return Fit(asked, states, draw_around(asked, states[0], place))
     problem = Problem(answers, prior, n_groups, rng)
     states = search_from(problem, starts(problem, pair_odds), rates)
     likely: tuple[int, ...] = ()
     if not problem.fixed and answers.n_items <= MAX_ITEMS:
         states, likely = _with_given_numbers(problem, states, pair_odds, rates)
     if modelled is None:
-        return Fit(problem, states, draw_around(problem, states[0]), likely)
+        return Fit(problem, states, draw_around(problem, states[0], place), likely)
     # Whoever knows which pairs were asked needs no spectra: these lead there too.
     begin = [state.labels for state in states[:2]]
     other = search_from(asked, begin + contractions(asked, pair_odds), rates)
-    drawn = draw_around(asked, other[0])
+    drawn = draw_around(asked, other[0], place)
     if asking is None:
-        sampled = draw_around(problem, states[0])
+        sampled = draw_around(problem, states[0], place)
         if foretold(answers, drawn) <= foretold(answers, sampled):
             return Fit(problem, states, sampled, likely)
     return Fit(asked, other, drawn, likely)
@@ -145,7 +147,7 @@ def search_from(problem: Problem, first: list[IntArray], rates: Rates) -> list[S
     return sorted(states, key=lambda state: -state.evidence)
 
 
-def draw_around(problem: Problem, state: State) -> Refined:
+def draw_around(problem: Problem, state: State, place: bool = True) -> Refined:
     """Draws of partitions around a state, rates fitted to them, and what the draws agree on.
 
     Monte Carlo EM (Wei & Tanner 1990): rates that fit the one best partition would be too good.
@@ -165,7 +167,7 @@ def draw_around(problem: Problem, state: State) -> Refined:
     belief = np.mean(beliefs, axis=0)
     drawn = np.concatenate(draws)
     labels = agreed_partition(drawn, problem.fixed, problem.rng)
-    if not problem.fixed:
+    if place and not problem.fixed:
         labels = place_leftovers(
             labels, drawn, lambda placed: problem.read(placed, soft.rates).evidence
         )
@@ -173,14 +175,14 @@ def draw_around(problem: Problem, state: State) -> Refined:
     return Refined(labels, chance, belief, soft.rates, drawn)
 
 
-def with_cells(fit: Fit, quick: bool = False) -> Refined | None:
+def with_cells(fit: Fit, quick: bool = False, place: bool = True) -> Refined | None:
     """The same with a rate of "same" for every two groups, where these differ and groups are few.
 
-    ``quick``: by a shorter search (`refine`).
+    ``quick``: by a shorter search (`refine`). ``place``: as in `fit_partition`.
     """
     if not blocks_apply(fit.problem.answers, fit.states[0].labels):
         return None
-    return refine(fit.problem, fit.states, quick)
+    return refine(fit.problem, fit.states, quick, place)
 
 
 def foretold(answers: Answers, refined: Refined) -> float:

@@ -74,7 +74,8 @@ def infer_partition(
     n_groups : how many groups there are; None finds out.
     prior_log_odds : (M,) of each judged pair before the answers, for instance from `pair_prior`.
     items : (N, D) vectors; a `pair_prior` is learned from them along with the beliefs.
-    quick : whether the number of groups is left to the search, not to held-out answers.
+    quick : whether the number of groups is left to the search, not to held-out answers, and items
+        of which little is known are left alone: where more answers are to come.
     """
     answers = Answers.build(left, right, same, n_items, annotator, weight)
     if n_groups is not None and not 1 <= n_groups <= n_items:
@@ -89,8 +90,8 @@ def infer_partition(
     given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
     choice = Choice(n_groups, cells=True)
     with stage("finding groups", 0.6):
-        fit = fit_partition(answers, given, items, n_groups, rng)
-        refined = with_cells(fit)
+        fit = fit_partition(answers, given, items, n_groups, rng, place=not quick)
+        refined = with_cells(fit, place=not quick)
         if n_groups is None and not quick:
             choice = choose_number(answers, given, items, fit, refined, rng)
         if choice.n_groups != n_groups:

@@ -46,12 +46,15 @@ def blocks_apply(answers: Answers, labels: IntArray) -> bool:
     return len(labels) <= MAX_ITEMS and 1 < k <= MAX_GROUPS and len(answers.same) >= 10 * k * k
 
 
-def refine(problem: Problem, states: list[State], quick: bool = False) -> Refined | None:
+def refine(
+    problem: Problem, states: list[State], quick: bool = False, place: bool = True
+) -> Refined | None:
     """From the best states under two rates: cells, samples of partitions, and what they share.
 
     Groups at which people's votes hint are tried as well: people see finer ones, at times, than two
-    rates explain, and then cells differ only there. ``quick``: from fewer, once. None where all
-    cells across groups are alike, so that two rates say all there is to say.
+    rates explain, and then cells differ only there. ``quick``: from fewer, once. ``place``:
+    whether items that are alone because draws disagree are placed. None where all cells across
+    groups are alike, so that two rates say all there is to say.
     """
     answers, n = problem.answers, problem.answers.n_items
     each = 1 if quick or n > FEW_ITEMS else 2
@@ -77,7 +80,7 @@ def refine(problem: Problem, states: list[State], quick: bool = False) -> Refine
         belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
         rates = fit_rates(answers, belief, rates)
     labels = agreed_partition(drawn, problem.fixed, problem.rng)
-    if not problem.fixed:
+    if place and not problem.fixed:
         labels = place_leftovers(labels, drawn, lambda placed: search.blocks(placed)[0])
     blocks.reset(labels)
     return Refined(
