@@ -29,6 +29,7 @@ RICH_FEATURES = 0.25  # features an item
 # network alone would hardly find the classes.
 FEW_ITEMS = 1000
 STIFFNESS = (1.0, 0.5, 0.2)
+BRIEF_ROUNDS = 5  # of EM
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,16 @@ def make_problem(
         Features.of(tensor) if suited else None,
         replay_cache,
     )
+
+
+def make_brief_problem(
+    items: ArrayLike, pairs: Pairs, rng: np.random.Generator
+) -> JointProblem | None:
+    """For short fits by Gaussian heads, to any number of classes; None where no item differs."""
+    about = None, "estimate", rng, "cpu", Options(rounds=BRIEF_ROUNDS)
+    problem = make_problem(items, pairs, 2, *about)
+    features = problem.features or Features.of(problem.items)
+    return None if features is None else replace(problem, features=features)
 
 
 def has_rich_features(items: NDArray[np.generic], network: str | nn.Module | None) -> bool:

@@ -21,13 +21,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from likewise.inference.em import Options
-from likewise.inference.heads.gaussian import Features, GaussianHead
+from likewise.inference.heads.gaussian import GaussianHead
 from likewise.inference.partition import draw_partitions, infer_partition
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.refine import MAX_ITEMS
 from likewise.inference.partition.told_apart import merge_untold
-from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
+from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_brief_problem
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.channel_selection import confusable
 from likewise.inference.selection.final_fit import cost_of_rates, criterion
@@ -91,25 +90,14 @@ def count_by_evidence(
     pairs = pairs.explicit()
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     held = held_out(Graph.from_pairs(pairs), generator).numpy()
-    problem = make_problem(
-        items,
-        pairs.select(~held),
-        n_classes=2,
-        network=None,
-        transition="estimate",
-        rng=rng,
-        device="cpu",
-        options=Options(rounds=5),
-    )
-    unseen = Graph.from_pairs(pairs.select(held))
-    features = problem.features or Features.of(problem.items)
-    if features is None:
+    problem = make_brief_problem(items, pairs.select(~held), rng)
+    if problem is None:
         return None
-    seeing = replace(problem, features=features)
+    unseen = Graph.from_pairs(pairs.select(held))
 
     def fit(n_classes: int) -> Counted:
         with stage(None, 0.12):
-            return _fitted(seeing, unseen, n_classes)
+            return _fitted(problem, unseen, n_classes)
 
     def error(difference: Tensor) -> float:
         return jackknife_error(difference, unseen)

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from likewise.inference.em import Options, State
-from likewise.inference.heads.gaussian import Features, GaussianHead
+from likewise.inference.em import State
+from likewise.inference.heads.gaussian import GaussianHead
 from likewise.inference.partition.arrays import FloatArray, IndexArray
 from likewise.inference.partition.jackknife import jackknife_error
 from likewise.inference.partition.piles import fit_piles, unseen_log_chances
@@ -30,7 +30,7 @@ from likewise.inference.partition.sort_number import (
 from likewise.inference.partition.sort_search import Placed, merge_path, merge_two, most_groups
 from likewise.inference.partition.sorts import Sorts
 from likewise.inference.partition.told_apart import merge_untold
-from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_problem
+from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_brief_problem
 from likewise.inference.propagation.sort_graph import SortGraph
 from likewise.inference.selection.start_selection import em_from
 from likewise.noise.channels import RateChannel
@@ -112,18 +112,7 @@ def _problem(items: NDArray[Any], pairs: Pairs, rng: np.random.Generator) -> Joi
     """With features for Gaussian heads; None where items have none, or are too many."""
     if items.ndim != 2 or len(items) > MAX_GAUSSIAN_ITEMS:
         return None
-    problem = make_problem(
-        items,
-        pairs,
-        n_classes=2,
-        network=None,
-        transition="estimate",
-        rng=rng,
-        device="cpu",
-        options=Options(rounds=5),
-    )
-    features = problem.features or Features.of(problem.items)
-    return None if features is None else replace(problem, features=features)
+    return make_brief_problem(items, pairs, rng)
 
 
 def _with_features(
