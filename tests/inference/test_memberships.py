@@ -46,6 +46,18 @@ def test_on_a_tree_beliefs_are_those_of_all_groupings() -> None:
     assert found.evidence == pytest.approx(np.log(total), abs=2e-3)
 
 
+def test_a_pair_that_everybody_agrees_on_says_all_there_is_to_say() -> None:
+    """Likelihoods of a thousand answers are below the smallest number there is."""
+    answers = judged(np.array([0, 0, 1]), np.array([0, 1]), np.array([1, 2]))
+    likelihood = np.array([[-300.0, -1200.0], [-1200.0, -300.0]])
+    prior = np.tile(np.log([0.5, 0.5, 1e-9]), (3, 1))
+    start = np.array([[0.9, 0.1, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    found = propagate(Messages.along(answers), likelihood, prior, 0.5, start)
+    np.testing.assert_allclose(found.pair_same, [1, 0], atol=1e-6)
+    np.testing.assert_allclose(found.belief[0], found.belief[1], atol=1e-3)
+    assert found.evidence == pytest.approx(-600 + 2 * np.log(0.5), abs=1e-2)
+
+
 def test_an_item_nobody_judged_believes_what_was_known_before() -> None:
     answers = judged(np.zeros(3, int), np.array([0]), np.array([1]))
     prior = np.array([[0.5, 0.3, 0.2]] * 3)
@@ -62,6 +74,23 @@ def test_the_core_is_what_was_judged_densely() -> None:
     left, right = np.append(i, strewn[:, 0]), np.append(j, strewn[:, 1])
     core = dense_core(judged(np.zeros(400, int), left, right))
     np.testing.assert_array_equal(core, np.arange(12))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_core_is_that_of_peeling_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(0, 30, (2, 90))
+    answers = judged(np.zeros(30, int), left[left != right], right[left != right])
+    ends = np.stack([answers.left, answers.right])
+    most = int(np.ceil(np.sqrt(2 * answers.n_pairs))) + 1
+    alive, best, core = set(ends.ravel().tolist()), -1.0, set[int]()
+    while len(alive) > 1:
+        inside = [(i, j) for i, j in ends.T.tolist() if i in alive and j in alive]
+        if len(alive) <= most and len(inside) / len(alive) > best:
+            best, core = len(inside) / len(alive), set(alive)
+        degree = {k: sum(k in pair for pair in inside) for k in sorted(alive)}
+        alive.remove(min(degree, key=lambda k: degree[k]))
+    assert set(dense_core(answers).tolist()) == core
 
 
 def test_strewn_answers_have_no_large_core() -> None:

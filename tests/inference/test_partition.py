@@ -11,9 +11,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from group_cases import partitions
 from likewise.inference.partition import Partition, find_labels, infer_partition, search
+from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import (
     Answers,
     Rates,
+    _without_own,
     fit_rates,
     log_likelihood,
     two_rates,
@@ -113,6 +115,19 @@ def test_contract_and_split_never_lose(rng: np.random.Generator) -> None:
     assert objective(graph, split(graph, labels, prior), prior) >= value - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_after_contraction_no_merge_gains(seed: int) -> None:
+    """Also not one that gains only since its groups have grown: large groups attract more."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, 30, 0.1)
+    size_prior = joining_log_prior(30, 0.05, 3.0)
+    labels = contract(graph, np.arange(30), size_prior)
+    value = objective(graph, labels, size_prior)
+    for a, b in set(zip(labels[graph.left].tolist(), labels[graph.right].tolist(), strict=True)):
+        merged = np.where(labels == b, a, labels)
+        assert objective(graph, canonical(merged), size_prior) <= value + 1e-6
+
+
 @pytest.mark.parametrize("n_groups", [1, 3, 7])
 def test_contract_to_a_given_number(rng: np.random.Generator, n_groups: int) -> None:
     graph = random_graph(rng, 20, 0.1)
@@ -139,6 +154,27 @@ def test_rates_find_swapped_people(rng: np.random.Generator) -> None:
     p_same = fit_rates(answers, belief).p_same
     assert (p_same[:5, 0] < p_same[:5, 1]).all()
     assert (p_same[5:, 0] > p_same[5:, 1]).all()
+
+
+def test_an_answer_is_foretold_by_its_persons_others_whatever_it_weighs(
+    rng: np.random.Generator,
+) -> None:
+    left, right, same, who = crowd(rng, np.arange(8) % 3, 20, 3)
+    weight = rng.integers(1, 4, len(left)).astype(float)
+    answers = Answers.build(left, right, same, 8, who, weight)
+    types = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.7]])
+    each = rng.integers(0, 2, answers.n_pairs)[answers.pair].astype(float)
+    log_chance = np.empty((len(each), 3))  # of every answer, for each type
+    for k, (a, b) in enumerate(types):
+        p = np.where(each == 1, a, b)
+        log_chance[:, k] = answers.weight * np.log(np.where(answers.same, p, 1 - p))
+    expected = np.empty((len(each), 2))
+    for m, person in enumerate(answers.annotator):
+        others = (answers.annotator == person) & (np.arange(len(each)) != m)
+        chance = np.exp(log_chance[others].sum(0))
+        expected[m] = chance / chance.sum() @ types
+    posterior = np.stack([log_chance[answers.annotator == w].sum(0) for w in range(30)])
+    np.testing.assert_allclose(_without_own(answers, each, posterior, types), expected)
 
 
 def test_effective_counts_of_equal_people_are_counts() -> None:
@@ -175,6 +211,14 @@ def slow_blocks(counts: np.ndarray, labels: np.ndarray, prior: CellPrior) -> flo
             a, b = prior.alpha[side], prior.beta[side]
             total += betaln(cell[0] + a, cell[1] + b) - betaln(a, b)
     return total
+
+
+def test_draws_that_mostly_leave_all_alone_agree_on_that() -> None:
+    alone = np.arange(6)
+    one_pair = np.array([0, 0, 1, 2, 3, 4])
+    drawn = np.stack([one_pair] + 9 * [alone])
+    agreed = agreed_partition(drawn, False, np.random.default_rng(0))
+    np.testing.assert_array_equal(agreed, alone)
 
 
 def test_blocks_score_and_gains(rng: np.random.Generator) -> None:

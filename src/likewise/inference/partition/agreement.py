@@ -16,6 +16,7 @@ from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.search import WeightedGraph, canonical
 
 MAX_PAIRS = 2_000_000  # of items that share a group in some draw; beyond it no item is moved
+AGREED = 1.0  # pairs
 MAX_TURNS = 8
 
 
@@ -53,9 +54,11 @@ def _pairs(sizes: IntArray) -> float:
 
 
 def _expected_f1(drawn: IntArray, labels: IntArray, expected: float) -> float:
-    """2 E[pairs together in both] / (pairs together + E[pairs together in a draw])."""
+    """2 E[pairs together in both] / (pairs together + E[pairs together in a draw]), with one pair
+    more that all are agreed on: so all may be alone in their groups where draws mostly say so."""
     both = 0.0
     for draw in drawn:
         cell = labels * (int(draw.max()) + 1) + draw
         both += _pairs(np.unique(cell, return_counts=True)[1])
-    return 2 * both / len(drawn) / max(_pairs(np.bincount(labels)) + expected, 1e-9)
+    together = _pairs(np.bincount(labels)) + expected
+    return (2 * both / len(drawn) + AGREED) / (together + AGREED)

@@ -32,7 +32,7 @@ RATE_GRID = np.array([0.003, 0.02, 0.06, 0.12, 0.2, 0.35, 0.5, 0.65, 0.8, 0.88, 
 SPREADS: tuple[float, ...] = (0.0, 0.4, 0.7, 1.0, 1.4, 1.9, 2.5)
 TYPE_STRENGTH = 1.0  # pseudo-annotators of the smooth prior over types
 BELIEF_LEVELS = 10  # P(same) of a pair is rounded to tenths where an answer is left out
-LEAST_RIGHT = 0.5
+LEAST_RIGHT = 0.5  # of all answers inside groups, and of those across
 N_NODES = 9
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(N_NODES)
 _LOG_NODE_WEIGHTS = np.log(_NODE_WEIGHTS / _NODE_WEIGHTS.sum())
@@ -188,9 +188,9 @@ def _right_on_average(
     Without it "all is one group, and people hardly ever say so" explains sparse answers.
     """
     shift = np.zeros(2)
-    for k, (share, bound) in enumerate(((each, LEAST_RIGHT), (1 - each, 0.5))):
+    target = logit(LEAST_RIGHT)
+    for k, share in enumerate((each, 1 - each)):
         share = share * answers.weight
-        target = logit(bound)
         for _ in range(20):  # a fixed point on the logit of the mean
             mean = share @ expit(logit(predicted[:, k]) + shift[k]) / max(share.sum(), 1e-9)
             gap = target - logit(np.clip(mean, 1e-6, 1 - 1e-6))
@@ -246,17 +246,19 @@ def _without_own(
 ) -> FloatArray:
     """(M, 2) rates of each answer's annotator from that person's other answers."""
     level = np.rint(each * BELIEF_LEVELS).astype(np.int64)
+    weights, heavy = np.unique(answers.weight, return_inverse=True)
     cell = (answers.annotator * 2 + answers.same) * (BELIEF_LEVELS + 1) + level
-    distinct, inverse = np.unique(cell, return_inverse=True)
+    distinct, inverse = np.unique(cell * len(weights) + heavy.reshape(-1), return_inverse=True)
     rates = np.empty((len(distinct), 2))
     log_yes, log_no = np.log(types), np.log1p(-types)
     for begin in range(0, len(distinct), 1 << 14):
-        part = distinct[begin : begin + (1 << 14)]
+        part, weight = np.divmod(distinct[begin : begin + (1 << 14)], len(weights))
         share = (part % (BELIEF_LEVELS + 1) / BELIEF_LEVELS)[:, None]
         who, said = np.divmod(part // (BELIEF_LEVELS + 1), 2)
         table = np.where(said[:, None, None] == 1, log_yes, log_no)  # (n, K, 2)
         own = share * table[:, :, 0] + (1 - share) * table[:, :, 1]
-        rates[begin : begin + len(part)] = softmax_rows(log_posterior[who] - own) @ types
+        others = log_posterior[who] - weights[weight][:, None] * own
+        rates[begin : begin + len(part)] = softmax_rows(others) @ types
     return np.asarray(rates[inverse.reshape(-1)])
 
 

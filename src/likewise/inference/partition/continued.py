@@ -7,6 +7,8 @@ anew as well (`infer_partition`), and the better of the two is kept.
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 
 from likewise.inference.partition.answers import Answers, two_rates
@@ -32,19 +34,27 @@ def dense_core(answers: Answers) -> IntArray:
     alive = degree > 0
     most = int(np.ceil(np.sqrt(2 * answers.n_pairs))) + 1
     left_over, n_edges = int(alive.sum()), answers.n_pairs
-    best, kept = -1.0, alive.copy()
+    queue = [(int(degree[item]), int(item)) for item in np.flatnonzero(alive)]
+    heapq.heapify(queue)
+    best, peeled, n_kept = -1.0, list[int](), left_over
     while left_over > 1:
         density = n_edges / left_over
         if left_over <= most and density > best:
-            best, kept = density, alive.copy()
-        item = int(np.where(alive, degree, n + 1).argmin())
+            best, n_kept = density, left_over
+        now, item = heapq.heappop(queue)
+        if not alive[item] or now > degree[item]:  # gone, or in the queue again
+            continue
         alive[item] = False
+        peeled.append(item)
         near = graph.neighbour[graph.start[item] : graph.start[item + 1]]
         near = near[alive[near]]
         n_edges -= len(near)
         degree[near] -= 1
+        for other in near.tolist():
+            heapq.heappush(queue, (int(degree[other]), other))
         left_over -= 1
-    return np.flatnonzero(kept)
+    alive[peeled[len(peeled) + left_over - n_kept :]] = True
+    return np.flatnonzero(alive)
 
 
 def settled(belief: FloatArray, core: IntArray) -> bool:

@@ -20,7 +20,12 @@ from likewise.inference.partition.number import Choice, choose_number
 from likewise.inference.partition.refine import Refined
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.sort_number import count_groups
-from likewise.inference.partition.sort_search import is_telling, place_sorted
+from likewise.inference.partition.sort_search import (
+    MAX_GROUPS,
+    is_telling,
+    most_groups,
+    place_sorted,
+)
 from likewise.inference.partition.sorts import Sorts, find_sorts
 from likewise.io.progress import stage
 
@@ -130,8 +135,12 @@ def find_labels(
 def _by_piles(
     answers: Answers, sorts: Sorts, n_groups: int | None, rng: np.random.Generator
 ) -> Refined | None:
-    """Groups that explain the piles of sorts; None where the piles alone tell too little."""
-    belief, _ = place_sorted(sorts, n_groups or count_groups(sorts, rng), rng)
+    """Groups that explain the piles of sorts; None where the piles alone tell too little, or there
+    may be more groups than the model of piles can take."""
+    number = n_groups or count_groups(sorts, rng)
+    if number > MAX_GROUPS or (n_groups is None and number == most_groups(sorts)):
+        return None
+    belief, _ = place_sorted(sorts, number, rng)
     if not is_telling(sorts, belief):
         return None
     together = np.einsum("pc,pc->p", belief[answers.left], belief[answers.right])

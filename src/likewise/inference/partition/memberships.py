@@ -21,6 +21,7 @@ Singles = NDArray[np.float32]
 DAMPING = 0.3
 TOLERANCE = 1e-3  # mean change of an item's beliefs that is none
 MAX_ROUNDS = 20
+LEAST_CHANCE = 1e-30  # of a pair's answers one way, beside the other
 
 
 @dataclass(frozen=True)
@@ -82,15 +83,21 @@ def propagate(
 
     ``meeting``: P(two items share a group | both are of groups not seen yet).
     """
-    chance = np.exp(log_likelihood).astype(np.float32)
-    apart = np.tile(chance[:, 1:], (2, 1))
+    likelier = log_likelihood.max(1)
+    chance = np.maximum(np.exp(log_likelihood - likelier[:, None]), LEAST_CHANCE)
+    one_group, two_groups = np.tile(chance.astype(np.float32), (2, 1)).T[:, :, None]
     share = np.ones(log_prior.shape[1], np.float32)
     share[-1] = meeting
-    gap = np.tile(chance[:, :1], (2, 1)) - apart
     prior = log_prior.astype(np.float32)
     half = len(chance)
+
+    def told_by(believed: Singles) -> Singles:
+        """(2P, K) messages of sources that are believed (2P, K) to be of each group."""
+        alike = share * believed
+        return np.log(one_group * alike + two_groups * (1 - alike))
+
     now: Singles = belief.astype(np.float32)
-    message = np.log(apart + gap * share * now[messages.source])
+    message = told_by(now[messages.source])
     for turn in range(MAX_ROUNDS):
         total = messages.add_up(message, prior)
         before, now = now, softmax_rows(total)
@@ -99,17 +106,17 @@ def propagate(
         cavity = softmax_rows(total[messages.source] - back)
         if turn and np.abs(now - before).sum(1).mean() < TOLERANCE:
             break
-        told = np.log(apart + gap * share * cavity)
+        told = told_by(cavity)
         message = told if turn == 0 else DAMPING * message + (1 - DAMPING) * told
     equal = np.einsum("pk,pk->p", cavity[:half] * share, cavity[half:]).astype(np.float64)
-    answer = np.exp(log_likelihood)
-    joint = equal * answer[:, 0]
-    either = joint + (1 - equal) * answer[:, 1]
+    joint = equal * chance[:, 0]
+    either = joint + (1 - equal) * chance[:, 1]
     top = total.max(1)
     evidence = float((top + np.log(np.exp(total - top[:, None]).sum(1))).astype(np.float64).sum())
+    evidence -= float(np.log(np.maximum(either, LEAST_CHANCE)).sum())
     return Memberships(
         belief=now.astype(np.float64),
         judged=(total - prior).astype(np.float64),
-        pair_same=joint / np.maximum(either, 1e-30),
-        evidence=evidence - float(np.log(np.maximum(either, 1e-30)).sum()),
+        pair_same=joint / np.maximum(either, LEAST_CHANCE),
+        evidence=evidence + float(likelier.sum()),
     )

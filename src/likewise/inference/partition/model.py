@@ -86,7 +86,8 @@ class Problem:
             total += float(by_asking[sizes].sum()) + ratios.baseline
             if self.asking is None:
                 degree = 2 * self.answers.n_pairs / len(labels)
-                size_prior = joining_log_prior(len(labels), float(inside.mean()), degree)
+                share = float(inside.sum() + 1) / (len(inside) + 2)  # by Laplace's rule
+                size_prior = joining_log_prior(len(labels), share, degree)
                 by_asking -= ratios.first * np.maximum(np.arange(len(labels) + 1.0) - 1, 0)
             size_prior = size_prior + by_asking
             weight = weight + (ratios.asked - ratios.usual)

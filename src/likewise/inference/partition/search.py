@@ -110,24 +110,35 @@ def contract(
         merged: float = between[a][b] + prior[size[a] + size[b]] - prior[size[a]] - prior[size[b]]
         return merged
 
-    heap = [(-gain(a, b), a, b) for a, row in enumerate(between) for b in row if a < b]
-    heapq.heapify(heap)
+    def gains() -> list[tuple[float, int, int]]:
+        found = [(-gain(a, b), a, b) for a, row in enumerate(between) for b in row if a < b]
+        if n_groups is None:
+            found = [one for one in found if one[0] < -TOLERANCE]
+        heapq.heapify(found)
+        return found
+
+    heap = gains()
     parent = list(range(len(size)))
     left_over = len(size)
-    while heap and (n_groups is None or left_over > n_groups):
-        negative, a, b = heapq.heappop(heap)
-        if n_groups is None and negative >= -TOLERANCE:
+    while n_groups is None or left_over > n_groups:
+        # Old gains are wrong where groups have grown: most have fallen, and are seen to when it is
+        # their turn; of those that have risen some are found only when all others are done with.
+        if not heap and not (heap := gains()):
             break
+        negative, a, b = heapq.heappop(heap)
         if b not in between[a]:  # one of them is gone
             continue
         now = gain(a, b)
         if now < -negative - TOLERANCE:
-            heapq.heappush(heap, (-now, a, b))
+            if n_groups is not None or now > TOLERANCE:
+                heapq.heappush(heap, (-now, a, b))
             continue
         if len(between[a]) < len(between[b]):
             a, b = b, a
         for c in _absorb(between, a, b):
-            heapq.heappush(heap, (-gain_of(between, size, prior, a, b, c), min(a, c), max(a, c)))
+            value = gain_of(between, size, prior, a, b, c)
+            if n_groups is not None or value > TOLERANCE:
+                heapq.heappush(heap, (-value, min(a, c), max(a, c)))
         size[a] += size[b]
         parent[b] = a
         left_over -= 1
@@ -222,7 +233,7 @@ def _between_groups(graph: WeightedGraph, labels: IntArray) -> list[dict[int, fl
 
 
 def _absorb(between: list[dict[int, float]], a: int, b: int) -> list[int]:
-    """Give the edges of b to a; the groups whose edge to a is new."""
+    """Give the edges of b to a; the groups that they lead to."""
     del between[a][b]
     del between[b][a]
     row = between[a]

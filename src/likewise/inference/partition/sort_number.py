@@ -15,9 +15,9 @@ from likewise.inference.partition.piles import unseen_log_chances
 from likewise.inference.partition.sort_search import merge_path, most_groups
 from likewise.inference.partition.sorts import Sorts
 
-HELD_OUT, N_SPLITS = 0.1, 2
+HELD_OUT, N_SPLITS = 0.1, 4
 N_SEARCHES = 3, 6  # of each split: at least, and at most
-MAX_STEPS = 3e7  # rows times groups squared, which a search's time grows with: over all of a split
+MAX_STEPS = 2e7  # rows times groups squared, which a search's time grows with: over all of a split
 MORE, AND = 1.5, 10  # times as many groups as a first search finds, and so many: others begin there
 STRONG = 3.0  # nats, odds of twenty to one (Kass & Raftery 1995)
 

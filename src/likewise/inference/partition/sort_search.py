@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
 from likewise.inference.partition.arrays import FloatArray
 from likewise.inference.partition.piles import (
@@ -18,6 +18,7 @@ from likewise.inference.partition.piles import (
     urn_evidence,
 )
 from likewise.inference.partition.sorts import Sorts
+from likewise.pairs.spectrum import leading_vectors
 
 N_STARTS = 3
 ROUNDS, SWEEPS = 8, 8
@@ -104,7 +105,7 @@ def settle(
 
 def most_groups(sorts: Sorts) -> int:
     """The largest number of groups that is looked for."""
-    return max(min(MAX_GROUPS, sorts.n_items // 4), 2)
+    return max(min(MAX_GROUPS, sorts.n_items // 2), 2)
 
 
 def _from_eigenvectors(
@@ -162,9 +163,6 @@ def _embedding(sorts: Sorts, n_vectors: int, rng: np.random.Generator) -> FloatA
         return np.asarray(alike - in_sort @ (usual * (in_sort.T @ vector)))
 
     shape = (sorts.n_items, sorts.n_items)
-    count = min(n_vectors, sorts.n_items - 2)
-    start = rng.standard_normal(sorts.n_items)
-    values, vectors = eigsh(
-        LinearOperator(shape, matvec=product, dtype=np.float64), k=count, which="LA", v0=start
-    )
+    alike = LinearOperator(shape, matvec=product, dtype=np.float64)
+    values, vectors = leading_vectors(alike, n_vectors, rng.standard_normal(sorts.n_items))
     return np.asarray(vectors * np.maximum(values, 0))

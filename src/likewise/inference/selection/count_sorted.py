@@ -72,7 +72,7 @@ def count_sorted(
     }
     best = fewest_close(scores, left_out)
     lead = scores[best] - alone[about]
-    if lead.mean() <= CLEARLY * jackknife_error(lead, left_out, left_out):
+    if lead.mean() <= CLEARLY * jackknife_error(lead, left_out):
         return max(count_groups(sorts, rng, about), 2), rule
     told = {number: _told([fit[number] for fit in fits], pairs) for number in scores}
     return max(told[best], 2), {
@@ -92,7 +92,7 @@ def fewest_close(scores: dict[int, FloatArray], items: IndexArray) -> int:
 
     def is_close(number: int) -> bool:
         behind = best - scores[number]
-        return float(behind.mean()) <= HARDLY * jackknife_error(behind, items, items)
+        return float(behind.mean()) <= HARDLY * jackknife_error(behind, items)
 
     return min(filter(is_close, scores))
 
