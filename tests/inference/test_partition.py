@@ -120,6 +120,7 @@ def test_after_contraction_no_merge_gains(seed: int) -> None:
     """Also not one that gains only since its groups have grown: large groups attract more."""
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, 30, 0.1)
+    graph = graph.reweighted(2 * graph.edge_weight)
     size_prior = joining_log_prior(30, 0.05, 3.0)
     labels = contract(graph, np.arange(30), size_prior)
     value = objective(graph, labels, size_prior)
