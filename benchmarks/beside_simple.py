@@ -33,6 +33,7 @@ from groups import _column, components, greedy
 from likewise import Pairs, SimilarityClassifier, group
 from likewise.inference.selection.n_classes import count_classes
 from likewise.metrics import matched_accuracy
+from perceived_crowds import PERCEIVED, make_perceived
 from records import append
 from simulated_crowds import SCENARIOS, make
 
@@ -50,7 +51,7 @@ REAL = {
     "product": ("crowd-product", "pairs.csv", False),
 }
 SIMPLE = ("components", "greedy", "k_means")
-SETS = list(dict.fromkeys([*REAL, *BY_HAND, *KINDS, *SCENARIOS]))
+SETS = list(dict.fromkeys([*REAL, *BY_HAND, *KINDS, *SCENARIOS, *PERCEIVED]))
 TWO_POINTS = 0.02
 ALL_SETS = 50  # rows, at least, of a run that is none of a few sets only
 
@@ -59,6 +60,8 @@ def load_set(name: str, seed: int) -> Made | None:
     """One set; None where it is real and not there."""
     if name in KINDS:
         return make_kind(KINDS[name], seed)
+    if name in PERCEIVED:
+        return make_perceived(PERCEIVED[name], seed)
     if name in SCENARIOS:
         made = make(SCENARIOS[name], seed)
         return Made(made.items, made.truth, made.pairs)
