@@ -172,17 +172,20 @@ def draw_around(problem: Problem, state: State, place: bool = True) -> Refined:
             labels, drawn, lambda placed: problem.read(placed, soft.rates).evidence
         )
     chance = problem.mover(soft, labels).own_chances()
-    return Refined(labels, chance, belief, soft.rates, drawn)
+    return Refined(labels, chance, belief, soft.rates, drawn, drawn)
 
 
-def with_cells(fit: Fit, quick: bool = False, place: bool = True) -> Refined | None:
+def with_cells(
+    fit: Fit, quick: bool = False, place: bool = True, given: bool | None = None
+) -> Refined | None:
     """The same with a rate of "same" for every two groups, where these differ and groups are few.
 
-    ``quick``: by a shorter search (`refine`). ``place``: as in `fit_partition`.
+    ``quick``: by a shorter search; ``given``: whether the number of classes is (both as in
+    `refine`). ``place``: as in `fit_partition`.
     """
     if not blocks_apply(fit.problem.answers, fit.states[0].labels):
         return None
-    return refine(fit.problem, fit.states, quick, place)
+    return refine(fit.problem, fit.states, quick, place, given)
 
 
 def foretold(answers: Answers, refined: Refined) -> float:

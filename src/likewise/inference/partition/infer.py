@@ -101,7 +101,7 @@ def infer_partition(
             choice = choose_number(answers, given, items, fit, refined, rng)
         if choice.n_groups != n_groups:
             fit = fit_partition(answers, given, items, choice.n_groups, rng)
-            refined = with_cells(fit) if choice.cells else None
+            refined = with_cells(fit, given=False) if choice.cells else None
     if refined is None or not choice.cells:
         refined = fit.sampled
     return _result(answers, len(left), refined)
@@ -146,7 +146,7 @@ def _by_piles(
     together = np.einsum("pc,pc->p", belief[answers.left], belief[answers.right])
     rates = fit_rates(answers, together)
     labels = belief.argmax(1)
-    return Refined(labels, belief.max(1), together, rates, labels[None])
+    return Refined(labels, belief.max(1), together, rates, labels[None], labels[None])
 
 
 def _by_pair(answers: Answers, values: FloatArray) -> FloatArray:

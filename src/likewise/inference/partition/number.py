@@ -80,7 +80,7 @@ class Split:
         found = with_cells(fit, quick=True) if choice.cells else fit.sampled
         if found is None:
             return None
-        return foretelling(found.drawn, self.seen, self.unseen)
+        return foretelling(found.looks, self.seen, self.unseen)
 
     def mean(self, choice: Choice) -> float:
         """The mean of the scores; the worst there is where cells do not differ."""

@@ -12,6 +12,7 @@ from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.blocks import STRENGTHS, Blocks
 from likewise.inference.partition.cell_search import FEW_ITEMS, MAX_VISITS, CellSearch
 from likewise.inference.partition.leftovers import place_leftovers
+from likewise.inference.partition.looks import merge_looks
 from likewise.inference.partition.model import Problem, State
 from likewise.inference.partition.pairs import effective_counts
 from likewise.inference.partition.starts import voted
@@ -38,6 +39,8 @@ class Refined:
     """How people answer."""
     drawn: IntArray
     """(S, N) draws of partitions."""
+    looks: IntArray
+    """(S, N) the same before looks of one class were merged (`looks`)."""
 
 
 def blocks_apply(answers: Answers, labels: IntArray) -> bool:
@@ -47,16 +50,22 @@ def blocks_apply(answers: Answers, labels: IntArray) -> bool:
 
 
 def refine(
-    problem: Problem, states: list[State], quick: bool = False, place: bool = True
+    problem: Problem,
+    states: list[State],
+    quick: bool = False,
+    place: bool = True,
+    given: bool | None = None,
 ) -> Refined | None:
     """From the best states under two rates: cells, samples of partitions, and what they share.
 
     Groups at which people's votes hint are tried as well: people see finer ones, at times, than two
     rates explain, and then cells differ only there. ``quick``: from fewer, once. ``place``:
-    whether items that are alone because draws disagree are placed. None where all cells across
-    groups are alike, so that two rates say all there is to say.
+    whether items that are alone because draws disagree are placed. ``given``: whether the number of
+    groups is that of the classes, so that none are merged; None where the problem's is. None is
+    returned where all cells across groups are alike, so that two rates say all there is to say.
     """
     answers, n = problem.answers, problem.answers.n_items
+    given = problem.fixed if given is None else given
     each = 1 if quick or n > FEW_ITEMS else 2
     candidates = [state.labels for state in states[:each]]
     candidates += [labels for labels in voted(problem)[:each] if blocks_apply(answers, labels)]
@@ -76,19 +85,22 @@ def refine(
             return None
         likely = [own for evidence, own in fits if evidence > fits[0][0] - CLOSE]
         candidates = [own.labels.copy() for own in likely]
-        drawn = np.concatenate([sample_partitions(own, problem.rng) for own in likely])
-        belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
+        looks = np.concatenate([sample_partitions(own, problem.rng) for own in likely])
+        belief = (looks[:, answers.left] == looks[:, answers.right]).mean(0)
         rates = fit_rates(answers, belief, rates)
-    labels = agreed_partition(drawn, problem.fixed, problem.rng)
-    if place and not problem.fixed:
+    drawn = looks if given else merge_looks(looks, counts, blocks.prior)
+    labels = agreed_partition(drawn, given, problem.rng)
+    search = CellSearch(problem if given else problem.of_any_number(), counts)
+    if place and not given:
         labels = place_leftovers(labels, drawn, lambda placed: search.blocks(placed)[0])
-    blocks.reset(labels)
+    belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
     return Refined(
         labels=labels,
-        probability=own_chances(blocks, n),
+        probability=own_chances(search.blocks(labels)[1], n),
         belief=belief,
-        rates=rates,
+        rates=fit_rates(answers, belief, rates),
         drawn=drawn,
+        looks=looks,
     )
 
 

@@ -1,0 +1,58 @@
+"""Looks of one class: groups that cells tell apart and people call the same.
+
+With a cell for every two groups the finest groups explain answers best, down to the looks in which
+a class comes and the parts into which chance and people's sight divide it. What people call the
+same is one class nevertheless. So groups are merged as components of a mixture are that stand for
+one cluster (Hennig 2010): where people say "same" across the two more often than not, and rather as
+often as they do inside groups than across; few answers count little against what is usual across.
+The surest two come first, and what lies between them and a third is added up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from likewise.inference.partition.arrays import FloatArray, IntArray
+from likewise.inference.partition.blocks import CellPrior
+
+MORE_OFTEN_THAN_NOT = 0.5
+TOLERANCE = 1e-9  # answers
+
+
+def merge_looks(drawn: IntArray, counts: FloatArray, prior: CellPrior) -> IntArray:
+    """(S, N) classes of draws (S, N) of groups; ``counts`` (2, N, N) of "same", "different"."""
+    merged = np.empty_like(drawn)
+    for draw, labels in enumerate(drawn):
+        one_hot = np.eye(int(labels.max()) + 1)[labels]
+        merged[draw] = classes_of(one_hot.T @ counts @ one_hot, prior)[labels]
+    return merged
+
+
+def classes_of(cells: FloatArray, prior: CellPrior) -> IntArray:
+    """(K,) the class of each group. ``cells`` (2, K, K) symmetric counts of "same" and "different"
+    across groups, and on the diagonal twice those inside."""
+    least = least_share(cells)
+    weight = (cells[0] + prior.alpha[1]) * (1 - least) - (cells[1] + prior.beta[1]) * least
+    np.fill_diagonal(weight, -np.inf)
+    classes = np.arange(len(weight))
+    while weight.max() > TOLERANCE:
+        one, other = sorted(divmod(int(weight.argmax()), len(weight)))
+        weight[one] += weight[other]
+        weight[:, one] += weight[:, other]
+        weight = np.delete(np.delete(weight, other, 0), other, 1)
+        weight[one, one] = -np.inf
+        classes[classes == other] = one
+        classes[classes > other] -= 1
+    return classes
+
+
+def least_share(cells: FloatArray) -> float:
+    """Of "same", above which two groups are one: half, or where that is more, the share that is as
+    likely at the rate inside groups as at the rate across."""
+    upper = np.triu_indices(cells.shape[1], 1)
+    sides = cells.diagonal(axis1=1, axis2=2).sum(1) / 2, cells[:, *upper].sum(1)
+    inside, across = ((same + 1) / (same + different + 2) for same, different in sides)
+    if inside <= across:
+        return 1.0
+    different = np.log((1 - across) / (1 - inside))
+    return max(float(different / (different + np.log(inside / across))), MORE_OFTEN_THAN_NOT)
