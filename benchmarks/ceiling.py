@@ -34,11 +34,13 @@ from likewise import Pairs
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.cell_search import CellSearch
 from likewise.inference.partition.fitting import Fit, fit_partition, with_cells
+from likewise.inference.partition.looks import merge_looks
 from likewise.inference.partition.refine import Refined, square_counts
 from likewise.inference.partition.search import canonical
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.start_selection import asked
 from likewise.io.atomic import write_json
+from perceived_crowds import PERCEIVED
 
 RESULTS = Path(__file__).parents[1] / "results" / "ceiling.json"
 CROWDS = {
@@ -51,6 +53,9 @@ CROWDS = {
 WITHOUT_FEATURES = [name for name, (_, _, features) in REAL.items() if not features]
 WITHOUT_FEATURES += [
     name for name, kind in KINDS.items() if kind.features == "none" and kind.asking != "sorts"
+]
+WITHOUT_FEATURES += [
+    name for name, kind in PERCEIVED.items() if kind.shown is None and kind.asking != "sorts"
 ]
 TOGETHER = 0.25  # correlation of the answers about one pair
 STRENGTH = 4.0  # answers that the share of all pairs inside, or across, classes counts as
@@ -93,7 +98,7 @@ def likeliest(task: tuple[str, int]) -> dict[str, Any] | None:
     answers = Answers.build(**asked(Graph.from_pairs(made.pairs.explicit())))
     fit = fit_partition(answers, None, None, None, np.random.default_rng(seed))
     cells, truth = with_cells(fit), canonical(made.truth)
-    _, highest, found = improved(fit, cells, (cells or fit.sampled).labels)
+    _, highest, found = improved(fit, cells, (cells or fit.sampled).looks[0])
     at_truth, from_truth, mended = improved(fit, cells, truth)
     return {
         "set": name,
@@ -110,15 +115,17 @@ def improved(
     fit: Fit, cells: Refined | None, labels: np.ndarray
 ) -> tuple[float, float, np.ndarray]:
     """Evidence of a partition, and the highest that moves, merges and splits lead to, with its
-    groups: under cells where these differ, else under two rates."""
+    classes: under cells where these differ, else under two rates."""
     if cells is None:
         state = fit.problem.fit(canonical(labels))
         better = fit.problem.alternate(state, 8)
         return state.evidence, better.evidence, better.labels
-    search = CellSearch(fit.problem, square_counts(fit.problem.answers, cells.rates, cells.belief))
+    counts = square_counts(fit.problem.answers, cells.rates, cells.belief)
+    search = CellSearch(fit.problem, counts)
     evidence, _ = search.blocks(labels)
     reached, blocks = search.with_splits(search.anneal(labels))
-    return evidence, reached, canonical(blocks.labels)
+    classes = merge_looks(canonical(blocks.labels)[None], counts, blocks.prior)[0]
+    return evidence, reached, canonical(classes)
 
 
 def table(rows: list[dict[str, float | str]]) -> str:

@@ -37,6 +37,7 @@ def tables() -> dict[str, str]:
         "crowd": crowd.crowd_table(_read(crowd.RESULTS)["crowds"]),
         "crowd_simulated": crowd_simulated.table(_check(_read(crowd_simulated.RESULTS))),
         "ceiling": ceiling.table(_read(ceiling.RESULTS)["rows"]),
+        "likeliest": ceiling.likeliest_table(_read(ceiling.RESULTS)["likeliest"]),
         "beside_simple": beside_simple.table(beside_simple.newest()),
         "asking": asking.table(_read(asking.RESULTS)),
         "asking_mnist": asking_mnist.table(_read(asking_mnist.RESULTS)),

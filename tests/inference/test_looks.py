@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.blocks import CellPrior
 from likewise.inference.partition.fitting import fit_partition, with_cells
-from likewise.inference.partition.looks import classes_of, least_share, merge_looks
+from likewise.inference.partition.looks import classes_of, least_share, merge_alike, merge_looks
 
 FLAT = CellPrior((1.0, 1.0), (1.0, 1.0))
 
@@ -107,6 +107,21 @@ def test_draws_are_merged_one_by_one() -> None:
     merged = merge_looks(drawn, counts, FLAT)
     for labels in merged:
         assert adjusted_rand_score([0, 0, 0, 0, 1, 1], labels) == 1
+
+
+@pytest.mark.parametrize("share_swapped", [0.0, 0.45])
+def test_looks_are_merged_by_what_answers_are_worth(share_swapped: float) -> None:
+    """Swapped people say "different" of most pairs inside groups, and mean "same"."""
+    rng = np.random.default_rng(3)
+    look = rng.permutation(np.repeat(np.arange(6), 12))
+    left = rng.integers(0, len(look), 24_000)
+    right = (left + rng.integers(1, len(look), len(left))) % len(look)
+    rate = np.where(look[left] // 2 == look[right] // 2, 0.75, 0.05)
+    rate = np.where(look[left] == look[right], 0.95, rate)
+    who = np.arange(len(left)) % 100
+    same = (rng.random(len(left)) < rate) ^ (who < 100 * share_swapped)
+    merged = merge_alike(look, Answers.build(left, right, same, len(look), who, None))
+    assert adjusted_rand_score(look // 2, merged) == 1
 
 
 def test_groups_are_classes_where_their_number_is_not_given() -> None:

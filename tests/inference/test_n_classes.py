@@ -165,3 +165,17 @@ def test_groups_that_features_do_not_show_are_counted_by_judgements_alone():
     foretold = evidence["held_out_log_likelihood"]
     assert max(foretold, key=foretold.get) == "judgements alone"
     assert abs(count - 22) <= 2
+
+
+def test_looks_of_a_class_are_counted_once():
+    """Features show six looks; people say "same" of most pairs within a class of two."""
+    rng = np.random.default_rng(2)
+    look = rng.permutation(np.arange(120) % 6)
+    X = 1.5 * rng.normal(size=(6, 40))[look] + rng.normal(size=(120, 40))
+    left = rng.integers(0, 120, 3_000)
+    right = (left + rng.integers(1, 120, len(left))) % 120
+    rate = np.where(look[left] // 2 == look[right] // 2, 0.75, 0.08)
+    same = rng.random(len(left)) < np.where(look[left] == look[right], 0.95, rate)
+    count, evidence = count_classes(Pairs(left, right, same, n_items=120), items=X)
+    assert evidence["told_apart"]["6"] == count == 3
+    assert evidence["log_evidence"]["6"] > evidence["log_evidence"]["3"]

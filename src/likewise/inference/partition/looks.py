@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from likewise.inference.partition.answers import Answers, fit_rates
 from likewise.inference.partition.arrays import FloatArray, IntArray
 from likewise.inference.partition.blocks import CellPrior
+from likewise.inference.partition.pairs import effective_counts
 
 MORE_OFTEN_THAN_NOT = 0.5
+STRENGTH = 20.0  # answers that a rate counts as, before it has any of its own
 TOLERANCE = 1e-9  # answers
 
 
@@ -26,6 +29,20 @@ def merge_looks(drawn: IntArray, counts: FloatArray, prior: CellPrior) -> IntArr
         one_hot = np.eye(int(labels.max()) + 1)[labels]
         merged[draw] = classes_of(one_hot.T @ counts @ one_hot, prior)[labels]
     return merged
+
+
+def merge_alike(labels: IntArray, answers: Answers) -> IntArray:
+    """(N,) classes of groups (N,) that are believed, by what answers are worth."""
+    own, other = labels[answers.left], labels[answers.right]
+    belief = (own == other).astype(np.float64)
+    counted = effective_counts(answers, fit_rates(answers, belief), belief)
+    k = int(labels.max()) + 1
+    cells = np.stack([np.bincount(own * k + other, count, k * k) for count in counted])
+    cells = cells.reshape(2, k, k)
+    cells = cells + cells.transpose(0, 2, 1)
+    across = cells[:, ~np.eye(k, dtype=bool)].sum(1) / 2
+    a, b = STRENGTH * (across + 1) / (across.sum() + 2)
+    return np.asarray(classes_of(cells, CellPrior((a, a), (b, b)))[labels])
 
 
 def classes_of(cells: FloatArray, prior: CellPrior) -> IntArray:

@@ -2,7 +2,8 @@
 
 Too few classes call alike what people tell apart. Too many hurt little: spare ones empty
 themselves, or cut a class in two and set a few odd items aside, which no answer tells apart
-(`inference.partition.told_apart`). So fits to several numbers are compared, and of the one that is
+(`inference.partition.told_apart`), or divide it into looks that people call the same
+(`inference.partition.looks`). So fits to several numbers are compared, and of the one that is
 taken the classes are counted that answers tell apart. Of the fits that do not foretell unseen
 judgements clearly worse than another, that is the one under which all judgements are likeliest,
 less what its rates of "same" could explain by chance (BIC, Schwarz 1978). Features help to see
@@ -24,6 +25,7 @@ from torch import Tensor
 from likewise.inference.heads.gaussian import GaussianHead
 from likewise.inference.partition import draw_partitions, infer_partition
 from likewise.inference.partition.answers import Answers
+from likewise.inference.partition.looks import merge_alike
 from likewise.inference.partition.refine import MAX_ITEMS
 from likewise.inference.partition.told_apart import merge_untold
 from likewise.inference.problem import MAX_GAUSSIAN_ITEMS, JointProblem, make_brief_problem
@@ -188,6 +190,7 @@ def _fitted(problem: JointProblem, unseen: Graph, n_classes: int) -> Counted:
     pairs = asked(graph)
     ends = pairs["left"], pairs["right"], pairs["same"], pairs["weight"]
     groups = merge_untold(belief.argmax(dim=1).cpu().numpy(), *ends)
+    groups = merge_alike(groups, Answers.build(**pairs))
     explained = criterion(best, graph) + float(scores.sum())
     return Counted(int(groups.max()) + 1, explained, scores)
 
