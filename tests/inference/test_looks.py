@@ -137,7 +137,8 @@ def test_groups_are_classes_where_their_number_is_not_given() -> None:
     answers, truth = Answers.build(left, right, same, len(look), None, None), look // 2
     fit = fit_partition(answers, None, None, 6, np.random.default_rng(0))
     told, refined = with_cells(fit, quick=True), with_cells(fit, quick=True, given=False)
-    assert told is not None and refined is not None
+    assert told is not None
+    assert refined is not None
     assert told.labels.max() + 1 == 6
     np.testing.assert_array_equal(told.looks, told.drawn)
     assert refined.labels.max() + 1 == 3

@@ -27,7 +27,8 @@ def merge_looks(drawn: IntArray, counts: FloatArray, prior: CellPrior) -> IntArr
     merged = np.empty_like(drawn)
     for draw, labels in enumerate(drawn):
         one_hot = np.eye(int(labels.max()) + 1)[labels]
-        merged[draw] = classes_of(one_hot.T @ counts @ one_hot, prior)[labels]
+        cells = np.einsum("nk,cnl->ckl", one_hot, counts @ one_hot)
+        merged[draw] = classes_of(cells, prior)[labels]
     return merged
 
 

@@ -94,7 +94,8 @@ def propagate(
     def told_by(believed: Singles) -> Singles:
         """(2P, K) messages of sources that are believed (2P, K) to be of each group."""
         alike = share * believed
-        return np.log(one_group * alike + two_groups * (1 - alike))
+        told: Singles = np.log(one_group * alike + two_groups * (1 - alike))
+        return told
 
     now: Singles = belief.astype(np.float32)
     message = told_by(now[messages.source])
