@@ -38,9 +38,10 @@ def merge_alike(labels: IntArray, answers: Answers) -> IntArray:
     belief = (own == other).astype(np.float64)
     counted = effective_counts(answers, fit_rates(answers, belief), belief)
     k = int(labels.max()) + 1
-    cells = np.stack([np.bincount(own * k + other, count, k * k) for count in counted])
-    cells = cells.reshape(2, k, k)
-    cells = cells + cells.transpose(0, 2, 1)
+    cells = np.zeros((2, k, k))
+    for side, count in zip(cells, counted, strict=True):
+        np.add.at(side, (own, other), count)
+        np.add.at(side, (other, own), count)
     across = cells[:, ~np.eye(k, dtype=bool)].sum(1) / 2
     a, b = STRENGTH * (across + 1) / (across.sum() + 2)
     return np.asarray(classes_of(cells, CellPrior((a, a), (b, b)))[labels])
