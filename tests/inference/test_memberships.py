@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,6 +176,33 @@ def test_items_unlike_all_groups_open_theirs() -> None:
     assert not agree(begun.labels, truth)
     assert agree(after.labels, truth)
     assert after.score > begun.score
+
+
+class Astray(growing.Grower):
+    """Whatever is settled once more explains the answers so much worse."""
+
+    worse = 0.0
+
+    def settle(self, *about: Any, **more: Any) -> growing.Grown:
+        state = super().settle(*about, **more)
+        self.worse += 1000.0
+        found = replace(state.found, evidence=state.found.evidence - self.worse)
+        return replace(state, found=found, score=state.score - self.worse)
+
+
+def test_what_leads_astray_is_not_followed() -> None:
+    """Neither a group that makes all else fit worse, nor turns that do."""
+    truth, i, j, said = world(4, 8, 0.1)
+    answers = Answers.build(i, j, said, len(truth), None, None)
+    for start, n_open in ((np.where(truth == 3, 2, truth), 4), (truth, 4)):
+        willing, astray = growing.Grower(answers), Astray(answers)
+        begun = willing.settle(
+            willing.begin(start, np.full(len(truth), 0.9)), two_rates(answers, 0.8, 0.2)
+        )
+        assert len(np.unique(willing.grow(begun).labels)) == n_open
+        stays = astray.grow(begun)
+        assert stays.score == begun.score
+        np.testing.assert_array_equal(stays.labels, begun.labels)
 
 
 def test_two_groups_taken_for_one_are_split() -> None:

@@ -131,8 +131,9 @@ class Grower:
         if self._n_groups is not None:
             return state
         for proposals in (self._merged, self._split):
-            # Settled as long as what it is compared with.
-            state = self.settle(state.belief, state.rates)
+            # Settled as long as what it is compared with, unless that leads astray.
+            longer = self.settle(state.belief, state.rates)
+            state = longer if longer.score > state.score - MARGIN else state
             for belief in proposals(state):
                 other = self._without_empty(self.settle(belief, state.rates))
                 if other.score > state.score + MARGIN:
@@ -159,7 +160,10 @@ class Grower:
             belief[:, -1] -= joining
             belief[item] = 0.0
             belief[item, -2] = 1.0
-            state = self.settle(belief, state.rates)
+            opened = self.settle(belief, state.rates)
+            if opened.found.evidence < state.found.evidence - MARGIN:
+                break  # with it all else fits worse: rather an item that people err about
+            state = opened
         return state
 
     def _without_empty(self, state: Grown) -> Grown:
