@@ -180,13 +180,18 @@ def _answers(kind: Kind, truth: np.ndarray, centre: np.ndarray, rng: np.random.G
     return Pairs(left, right, said, names, n_items=len(truth))
 
 
+def random_pairs(n: int, total: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """So many pairs of two items each, any as often as any other."""
+    left = rng.integers(0, n, total)
+    return left, (left + rng.integers(1, n, total)) % n
+
+
 def _asked(
     kind: Kind, truth: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     n, total = len(truth), kind.n_people * kind.answers
     if kind.asking == "random":
-        left = rng.integers(0, n, total)
-        return left, (left + rng.integers(1, n, total)) % n
+        return random_pairs(n, total, rng)
     i, j = np.triu_indices(n, 1)
     alike = truth[i] == truth[j]
     if kind.asking == "near":  # a similarity has suggested the pairs; each is asked several times

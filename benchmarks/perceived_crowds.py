@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from crowd_kinds import Made
+from crowd_kinds import Made, random_pairs
 from likewise import Pairs
 
 SEEN = 8  # dimensions in which people see
@@ -119,15 +119,12 @@ def _asked(
     if kind.asking == "once":
         order = rng.permutation(len(i))
         return i[order], j[order]
-    if (
-        kind.asking == "near"
-    ):  # an eighth of the pairs, those that look alike oftener, again and again
+    if kind.asking == "near":  # an eighth of the pairs, those that look alike oftener, repeatedly
         near = np.linalg.norm(place[i] - place[j], axis=1) + 2 * rng.random(len(i))
         pool = np.argsort(near)[: len(i) // 8]
         drawn = rng.choice(pool, total)
         return i[drawn], j[drawn]
-    left = rng.integers(0, n, total)
-    return left, (left + rng.integers(1, n, total)) % n
+    return random_pairs(n, total, rng)
 
 
 def _sorted(kind: Perceived, place: np.ndarray, rng: np.random.Generator) -> Pairs:

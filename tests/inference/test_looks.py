@@ -136,7 +136,7 @@ def test_groups_are_classes_where_their_number_is_not_given() -> None:
     same = rng.random(len(left)) < rate
     answers, truth = Answers.build(left, right, same, len(look), None, None), look // 2
     fit = fit_partition(answers, None, None, 6, np.random.default_rng(0))
-    told, refined = with_cells(fit, quick=True), with_cells(fit, quick=True, given=False)
+    told, refined = with_cells(fit, quick=True), with_cells(fit, quick=True, merge=True)
     assert told is not None
     assert refined is not None
     assert told.labels.max() + 1 == 6

@@ -176,16 +176,16 @@ def draw_around(problem: Problem, state: State, place: bool = True) -> Refined:
 
 
 def with_cells(
-    fit: Fit, quick: bool = False, place: bool = True, given: bool | None = None
+    fit: Fit, quick: bool = False, place: bool = True, merge: bool | None = None
 ) -> Refined | None:
     """The same with a rate of "same" for every two groups, where these differ and groups are few.
 
-    ``quick``: by a shorter search; ``given``: whether the number of classes is (both as in
-    `refine`). ``place``: as in `fit_partition`.
+    ``quick``: by a shorter search; ``merge``: whether looks of one class are (both as in `refine`).
+    ``place``: as in `fit_partition`.
     """
     if not blocks_apply(fit.problem.answers, fit.states[0].labels):
         return None
-    return refine(fit.problem, fit.states, quick, place, given)
+    return refine(fit.problem, fit.states, quick, place, merge)
 
 
 def foretold(answers: Answers, refined: Refined) -> float:

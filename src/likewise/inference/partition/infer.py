@@ -101,7 +101,7 @@ def infer_partition(
             choice = choose_number(answers, given, items, fit, refined, rng)
         if choice.n_groups != n_groups:
             fit = fit_partition(answers, given, items, choice.n_groups, rng)
-            refined = with_cells(fit, given=False) if choice.cells else None
+            refined = with_cells(fit, merge=True) if choice.cells else None
     if refined is None or not choice.cells:
         refined = fit.sampled
     return _result(answers, len(left), refined)

@@ -80,6 +80,7 @@ class Split:
         found = with_cells(fit, quick=True) if choice.cells else fit.sampled
         if found is None:
             return None
+        # Cells foretell by the looks; what classes make of them is another matter.
         return foretelling(found.looks, self.seen, self.unseen)
 
     def mean(self, choice: Choice) -> float:

@@ -54,18 +54,18 @@ def refine(
     states: list[State],
     quick: bool = False,
     place: bool = True,
-    given: bool | None = None,
+    merge: bool | None = None,
 ) -> Refined | None:
     """From the best states under two rates: cells, samples of partitions, and what they share.
 
     Groups at which people's votes hint are tried as well: people see finer ones, at times, than two
     rates explain, and then cells differ only there. ``quick``: from fewer, once. ``place``:
-    whether items that are alone because draws disagree are placed. ``given``: whether the number of
-    groups is that of the classes, so that none are merged; None where the problem's is. None is
-    returned where all cells across groups are alike, so that two rates say all there is to say.
+    whether items that are alone because draws disagree are placed. ``merge``: whether looks of
+    one class are; None where the number of groups is not given. None is returned where all cells
+    across groups are alike, so that two rates say all there is to say.
     """
     answers, n = problem.answers, problem.answers.n_items
-    given = problem.fixed if given is None else given
+    merge = not problem.fixed if merge is None else merge
     each = 1 if quick or n > FEW_ITEMS else 2
     candidates = [state.labels for state in states[:each]]
     candidates += [labels for labels in voted(problem)[:each] if blocks_apply(answers, labels)]
@@ -88,10 +88,10 @@ def refine(
         looks = np.concatenate([sample_partitions(own, problem.rng) for own in likely])
         belief = (looks[:, answers.left] == looks[:, answers.right]).mean(0)
         rates = fit_rates(answers, belief, rates)
-    drawn = looks if given else merge_looks(looks, counts, blocks.prior)
-    labels = agreed_partition(drawn, given, problem.rng)
-    search = CellSearch(problem if given else problem.of_any_number(), counts)
-    if place and not given:
+    drawn = merge_looks(looks, counts, blocks.prior) if merge else looks
+    labels = agreed_partition(drawn, not merge, problem.rng)
+    search = CellSearch(problem.of_any_number() if merge else problem, counts)
+    if place and merge:
         labels = place_leftovers(labels, drawn, lambda placed: search.blocks(placed)[0])
     belief = (drawn[:, answers.left] == drawn[:, answers.right]).mean(0)
     return Refined(
