@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
+from rich.text import Text
 
 from cli_cases import FIT, N_ITEMS, Files, complaint, make_files, outcome, run
 from likewise import cli
 
-COMMANDS = (
-    *("demo", "describe", "fit", "predict", "evaluate", "suspects", "simulate", "name"),
-    *("suggest", "reproduce", "report", "label", "export", "bench", "group"),
-)
+COMMANDS = sorted(typer.main.get_group(cli.app).commands)
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +41,14 @@ def test_every_command_explains_itself_with_an_example(
     text = capsys.readouterr().out
     assert "Example:" in text
     assert f"likewise {command}" in " ".join(text.split())
+
+
+def test_no_word_of_the_help_is_taken_for_markup() -> None:
+    for name in COMMANDS:
+        command = typer.main.get_group(cli.app).commands[name]
+        texts = [command.help, *(getattr(option, "help", None) for option in command.params)]
+        for text in filter(None, texts):
+            assert Text.from_markup(text).plain == text.replace("\\[", "[")
 
 
 def test_help_waits_for_nothing_heavy() -> None:

@@ -71,7 +71,7 @@ def compact(
     threads: Annotated[int | None, typer.Option(min=1, help="Default: all cores.")] = None,
     json: Json = False,
 ) -> None:
-    """Make a table of judgements small that does not fit in memory (needs likewise[duckdb]).
+    """Make a table of judgements small that does not fit in memory (needs likewise\\[duckdb]).
 
     Names become numbers, rows without an answer are dropped, and the same answer of the same person
     about the same pair is kept once with its count. A killed run goes on where it stopped.

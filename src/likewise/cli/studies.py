@@ -27,7 +27,7 @@ OnlyList = Annotated[
     bool, typer.Option("--list", help="Run nothing: print a command for each cell.")
 ]
 ClusterKind = Annotated[
-    str | None, typer.Option(help="slurm or local: cells as jobs (needs likewise[cluster]).")
+    str | None, typer.Option(help="slurm or local: cells as jobs (needs likewise\\[cluster]).")
 ]
 ClusterOption = Annotated[
     list[str] | None,
