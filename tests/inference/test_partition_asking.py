@@ -97,12 +97,13 @@ def test_suggested_pairs_find_sparse_groups(
     truth = rng.permutation(np.arange(150) % 10)
     left, right, same = suggested(rng, truth, 500, 0.5)
     found = infer_partition(left, right, same, n_items=150, seed=2)
-    assert adjusted_rand_score(truth, found.labels) > 0.87
+    score = adjusted_rand_score(truth, found.labels)
+    assert score > 0.87
     assert abs(found.n_groups - 10) <= 3
     monkeypatch.setattr(fitting, "MOST_ASKED", 0.0)
     blind = infer_partition(left, right, same, n_items=150, seed=2)
     assert blind.objective < found.objective
-    assert adjusted_rand_score(truth, blind.labels) < 0.5
+    assert adjusted_rand_score(truth, blind.labels) < score - 0.05
 
 
 def test_log_predictive_is_leave_one_out(rng: np.random.Generator) -> None:
