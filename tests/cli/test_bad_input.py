@@ -358,6 +358,21 @@ def test_a_file_in_a_folder_that_is_not_there(
     assert "no folder" in complaint(capsys, "predict", files.run, files.items_npy, "--out", out)
 
 
+def test_nothing_is_written_over_what_is_read(
+    files: Files, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pairs = Path(bad(folder, "pairs.csv", HEAD + SOME))
+    before = pairs.read_bytes()
+    for option in ("--out", "--report"):
+        assert option in complaint(capsys, "group", str(pairs), option, str(pairs))
+    around = folder / "bad" / ".." / "bad" / "pairs.csv"  # the same file by another way
+    assert "--out" in complaint(capsys, "suspects", files.run, str(pairs), "--out", str(around))
+    out = str(folder / "bad" / "both")
+    assert "both" in complaint(capsys, "group", str(pairs), "--out", out, "--report", out)
+    assert pairs.read_bytes() == before
+    assert not Path(out).exists()
+
+
 def test_export_of_nothing(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--onnx" in complaint(capsys, "export", files.run)
     assert "--items" in complaint(capsys, "export", files.run, "--tables", "t")

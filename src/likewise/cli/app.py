@@ -5,11 +5,45 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-app = typer.Typer(
+from likewise.errors import InputError
+
+OUTPUTS = ("out", "report", "export", "approvals", "onnx", "torch", "tables")
+
+
+class Command(TyperCommand):
+    """A command that never writes over a file it reads, or writes two things to one file."""
+
+    def invoke(self, ctx: Any) -> Any:
+        paths = [
+            (name, path)
+            for name, value in ctx.params.items()
+            for path in (value if isinstance(value, list | tuple) else [value])
+            if isinstance(path, Path)
+        ]
+        for number, (name, path) in enumerate(paths):
+            for other, same in paths[:number]:
+                if (name in OUTPUTS or other in OUTPUTS) and path.resolve() == same.resolve():
+                    option = name if name in OUTPUTS else other
+                    raise InputError(
+                        f"{path} is named twice, and --{option} would write over it; "
+                        "choose another name."
+                    )
+        return super().invoke(ctx)
+
+
+class Commands(typer.Typer):
+    """All commands, each of them a `Command`."""
+
+    def command(self, *arguments: Any, **settings: Any) -> Any:
+        return super().command(*arguments, **{"cls": Command} | settings)
+
+
+app = Commands(
     name="likewise",
     add_completion=False,
     rich_markup_mode="rich",
