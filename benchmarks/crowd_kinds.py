@@ -30,7 +30,8 @@ class Kind:
     features: str = "none"
     """good, fair, blurred (classes merge two by two), empty, misleading (other clusters)."""
     asking: str = "random"
-    """random, adaptive (few items are asked about often, likely "same" oftener), near, sorts."""
+    """random, adaptive (few items are asked about often, likely "same" oftener), near, sorts,
+    records (a chain of pairs through each class, and three times as many pairs anywhere)."""
     hit: float = 0.85
     """P("same" | same) of a usual person; on sorts, an item's chance to be seen as it is."""
     false_alarm: float = 0.15
@@ -91,6 +92,13 @@ KINDS = {
     "5 classes, a table, empty": Kind(5, 292, 300, 30, "empty", hit=0.75, columns=12),
     "8 classes, a table, merging": Kind(8, 300, 120, 120, "fair", piles=(3, 6), columns=24),
     "20 classes, a table": Kind(20, 400, 100, 40, "fair", columns=24),
+    "600 records, once": Kind(
+        600, 1000, 16, 100, asking="records", hit=0.98, false_alarm=0.01, careless=0.0
+    ),
+    "600 records, 3 answers a pair": Kind(600, 1000, 48, 100, asking="records", hit=0.9),
+    "250 records, nobody named": Kind(
+        250, 400, 1, 600, asking="records", hit=0.98, false_alarm=0.01, careless=0.0
+    ),
 }
 
 
@@ -198,6 +206,14 @@ def _asked(
         pool = np.flatnonzero(alike | (rng.random(len(i)) < 2500 / len(i)))
         drawn = pool[np.arange(total) % len(pool)]
         return i[drawn], j[drawn]
+    if kind.asking == "records":
+        order = np.lexsort([rng.random(n), truth])
+        chain = truth[order[1:]] == truth[order[:-1]]
+        few = rng.choice(len(i), 3 * int(chain.sum()), replace=False)
+        left = np.append(order[:-1][chain], i[few])
+        right = np.append(order[1:][chain], j[few])
+        drawn = rng.permutation(len(left))[np.arange(total) % len(left)]
+        return left[drawn], right[drawn]
     # Adaptive: each item against a few members of the groups it may belong to, hubs oftenest.
     hub = rng.pareto(1.5, n) + 0.2
     weight = hub[i] * hub[j] * np.where(alike, 4.0, 1.0)

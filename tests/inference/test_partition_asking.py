@@ -10,7 +10,7 @@ from group_cases import partitions
 from likewise.inference.partition import fitting, infer_partition
 from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, log_likelihood, two_rates
-from likewise.inference.partition.asking import Asking
+from likewise.inference.partition.asking import Asking, AskingLogRatios, asking_log_ratios
 from likewise.inference.partition.pairs import log_predictive
 
 
@@ -33,6 +33,13 @@ def suggested(
 
 def asking_of(left: np.ndarray, right: np.ndarray, n: int, rng: np.random.Generator) -> Asking:
     return Asking.build(Answers.build(left, right, left == left, n, None, None), rng)
+
+
+def ratios_of(
+    left: np.ndarray, right: np.ndarray, truth: np.ndarray, rng: np.random.Generator
+) -> AskingLogRatios:
+    asking = asking_of(left, right, len(truth), rng)
+    return asking.log_ratios(truth, asking_log_ratios(asking.answers, truth))
 
 
 def test_near_pairs_have_a_common_neighbour(rng: np.random.Generator) -> None:
@@ -70,7 +77,7 @@ def test_asking_says_nothing_at_random_and_much_where_suggested(rng: np.random.G
     ratios = []
     for share in (0.0, 0.5):
         left, right, _ = suggested(rng, truth, 3000, share)
-        ratios.append(asking_of(left, right, 200, rng).log_ratios(truth, 0.0))
+        ratios.append(ratios_of(left, right, truth, rng))
     assert abs(ratios[0].asked) < 0.4
     assert abs(ratios[0].usual) < 0.1
     assert ratios[1].asked > 2
@@ -85,7 +92,7 @@ def test_large_groups_may_be_asked_about_as_little_as_small_ones(rng: np.random.
     chosen = [rng.choice(np.flatnonzero(own & (truth[left] == g)), 3, False) for g in set(truth)]
     chosen = [*chosen, rng.choice(np.flatnonzero(~own), 60, False)]
     picked = np.concatenate(chosen)
-    ratios = asking_of(left[picked], right[picked], len(truth), rng).log_ratios(truth, 0.0)
+    ratios = ratios_of(left[picked], right[picked], truth, rng)
     assert ratios.unasked[3] < -1
     assert ratios.unasked[30] > -0.3
 
@@ -140,3 +147,46 @@ def test_agreed_partition_has_the_highest_expected_f1(seed: int) -> None:
 def test_agreed_partition_keeps_the_number(rng: np.random.Generator) -> None:
     drawn = rng.integers(4, size=(9, 30))
     assert len(set(agreed_partition(drawn, True, rng).tolist())) == 4
+
+
+def strewn(rng: np.random.Generator, n_twins: int, n_others: int) -> Answers:
+    """Twins 2k and 2k + 1 called the same, and pairs anywhere that are not: most items meet once or
+    twice."""
+    left = 2 * np.arange(n_twins)
+    one = rng.integers(2 * n_twins, size=n_others)
+    other = (one + rng.integers(1, 2 * n_twins, n_others)) % (2 * n_twins)
+    apart = one // 2 != other // 2
+    ends = np.append(left, one[apart]), np.append(left + 1, other[apart])
+    return Answers.build(*ends, np.arange(len(ends[0])) < n_twins, 2 * n_twins, None, None)
+
+
+def test_one_large_group_and_a_pair_explain_no_asking(rng: np.random.Generator) -> None:
+    """The pairs across these two are few, and none was asked: that says nothing of all others."""
+    answers = strewn(rng, 300, 700)
+    met = np.bincount(np.concatenate([answers.left, answers.right]))
+    alone = int(np.argmin(met[0::2] + met[1::2]))  # compared with hardly anybody else
+    twins = np.arange(600) // 2
+    said = [
+        float(ratios.by_size[np.bincount(labels)].sum()) + ratios.baseline
+        for labels in ((twins == alone).astype(np.int64), twins)
+        for ratios in [asking_log_ratios(answers, labels)]
+    ]
+    assert said[0] < 20 < 500 < said[1]
+
+
+@pytest.mark.parametrize("n_others", [150, 700])
+def test_records_hardly_compared_are_grouped_as_they_were_said_to_be(
+    rng: np.random.Generator, n_others: int
+) -> None:
+    answers = strewn(rng, 150, n_others)
+    ends = answers.left[answers.pair], answers.right[answers.pair]
+    found = infer_partition(*ends, answers.same, n_items=300)
+    assert np.array_equal(found.labels, np.arange(300) // 2)
+
+
+@pytest.mark.parametrize("n_twins", [3, 30, 100])
+def test_items_that_no_chain_of_answers_leads_to_stay_apart(n_twins: int) -> None:
+    left = 2 * np.arange(n_twins)
+    found = infer_partition(left, left + 1, left == left, n_items=2 * n_twins)
+    assert found.n_groups == n_twins
+    assert (found.probability > 0.7).all()

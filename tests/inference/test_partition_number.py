@@ -245,6 +245,21 @@ def test_groups_that_would_fall_apart_are_left_as_found() -> None:
     assert abs(found.n_groups - 25) <= 2
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_odd_items_fill_groups_only_where_their_number_is_told(
+    rng: np.random.Generator, told: bool
+) -> None:
+    """Three groups, and ten items that look like two of them, to some people."""
+    truth = np.append(np.arange(45) % 3, np.full(10, 3))
+    left, right = np.triu_indices(55, 1)
+    p = np.where(truth[left] == truth[right], 0.9, 0.1)
+    p[(truth[left] != 2) & (truth[right] == 3)] = 0.5
+    answers = Answers.build(left, right, rng.random(len(left)) < p, 55, None, None)
+    found = fit_partition(answers, None, None, 8, rng, told=told).sampled
+    assert found.labels.max() + 1 == 8 if told else found.labels.max() + 1 < 8
+    assert adjusted_rand_score(truth[:45], found.labels[:45]) == 1
+
+
 @pytest.mark.slow  # a dozen searches; the choice between them is tested above
 @pytest.mark.parametrize("quick", [True, False])
 def test_confusable_groups_are_told_apart(quick: bool) -> None:

@@ -23,6 +23,7 @@ from likewise.inference.partition.arrays import BoolArray, FloatArray, IntArray
 MAX_WEDGES = 20_000_000  # paths of two asked pairs that are followed to find near pairs
 MOST_UNASKED = 3.0  # nats against one group, for a pair that was never asked
 PSEUDO_PAIRS = 5.0
+MOST_OVERSTATED = 2.0  # times; some items are asked about much more than others
 POWERS = np.linspace(0.0, 2.0, 9)
 
 
@@ -39,7 +40,8 @@ class AskingLogRatios:
     usual: float
     """The same whatever the size: what an asked pair is spared."""
     baseline: float
-    """Log-likelihood of asking across groups, against one rate for all near pairs; at most 0."""
+    """Log-likelihood of asking across groups, against one rate for all near pairs, and what first
+    contacts would say too much; at most 0."""
 
     @property
     def by_size(self) -> FloatArray:
@@ -87,8 +89,9 @@ class Asking:
         place = np.minimum(np.searchsorted(known, code), max(len(known) - 1, 0))
         return cls(answers, left, right, known[place] == code, n / (2 * len(rows)))
 
-    def log_ratios(self, labels: IntArray, first: float) -> AskingLogRatios:
-        """What asking says under the rates that fit a partition (N,).
+    def log_ratios(self, labels: IntArray, contact: AskingLogRatios) -> AskingLogRatios:
+        """What asking says under the rates that fit a partition (N,), beside first ``contact``
+        (`asking_log_ratios`).
 
         The rate inside a group is a power of its size, so that large groups of which few pairs were
         asked are not cut up for that. Asked pairs count alike in all groups; what they count too
@@ -111,11 +114,11 @@ class Asking:
         )
         correction = rate * (np.log(rate / within) - unasked + usual)
         return AskingLogRatios(
-            first=first,
+            first=contact.first,
             asked=float(np.log(within / across)),
             unasked=unasked + correction,
             usual=float(usual),
-            baseline=float(self.scale * len(inside) * baseline),
+            baseline=float(self.scale * len(inside) * baseline) + contact.baseline,
         )
 
     def _relative_rates(self, labels: IntArray, inside: BoolArray) -> FloatArray:
@@ -141,8 +144,8 @@ def asking_log_ratios(answers: Answers, labels: IntArray) -> AskingLogRatios:
 
     Both are 0 where pairs inside groups were asked as often as others: all pairs, random pairs.
     Where a similarity suggested the pairs, an item's group is one of the few that it was compared
-    with, not one of all (a credit of at most log(N / mean degree)); and most pairs of a group were
-    asked, so that two groups with one asked pair between them are hardly one.
+    with, not one of all (a credit of at most log(N / its comparisons)); and most pairs of a group
+    were asked, so that two groups with one asked pair between them are hardly one.
     """
     sizes = np.bincount(labels).astype(np.float64)
     n = float(answers.n_items)
@@ -153,8 +156,15 @@ def asking_log_ratios(answers: Answers, labels: IntArray) -> AskingLogRatios:
     within = (inside + PSEUDO_PAIRS * overall) / (inside_all + PSEUDO_PAIRS)
     across = answers.n_pairs - inside + PSEUDO_PAIRS * overall
     across /= all_pairs - inside_all + PSEUDO_PAIRS
-    most = max(np.log(n * n / (2 * answers.n_pairs + n)), 0.0)
-    first = np.clip(np.log((within + 1e-12) / (across + 1e-12)), 0.0, most)
+    compared = np.bincount(np.concatenate([answers.left, answers.right]), minlength=len(labels))
+    known = max(float(np.log(n / compared[compared > 0]).mean()), 0.0)
+    first = float(np.clip(np.log((within + 1e-12) / (across + 1e-12)), 0.0, known))
     unasked = np.log((1 - within + 1e-9) / (1 - across + 1e-9))
     usual = float(np.clip(unasked, -MOST_UNASKED, 0.0))
-    return AskingLogRatios(float(first), 0.0, np.full(len(labels) + 1, usual), usual, 0.0)
+    # Where nearly all items are one group, the few pairs across say nothing of how often others
+    # are asked: all that first contacts say is bounded by what two rates explain against one.
+    by_two_rates = inside * np.log((within + 1e-12) / overall)
+    by_two_rates += (answers.n_pairs - inside) * np.log((across + 1e-12) / overall)
+    most = MOST_OVERSTATED * max(by_two_rates, 0.0)
+    baseline = min(most - first * (n - len(sizes)), 0.0)
+    return AskingLogRatios(first, 0.0, np.full(len(labels) + 1, usual), usual, baseline)

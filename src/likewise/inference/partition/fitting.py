@@ -22,7 +22,8 @@ from likewise.io.progress import tracked
 
 # Starts that are worked out, annealing of the best (temperature in nats, sweeps), and Gibbs sweeps
 # for the probabilities of pairs.
-N_KEPT = 3
+N_KEPT, N_OF_OTHER_SIZES = 3, 2
+ALIKE = 1.5  # times as many groups are about as many
 ANNEAL_FROM, ANNEAL_SWEEPS = 2.0, 20
 GIBBS_SWEEPS, GIBBS_TURNS, BURN_IN = 5, 6, 3
 BY_CHANCE = 0.5  # nats an item: what a place that was found by chance may be worth
@@ -30,6 +31,8 @@ NEARLY = 1.0  # nats an item: how uncertain the places of items may be
 MOST_ASKED = 0.5  # share of all pairs, beyond which it says little which of them were asked
 # Annealing and Gibbs sweeps are shortened so that no more than so many visits of items are made.
 MAX_VISITS = 200_000
+# Gibbs sweeps of few items are lengthened until so many visits are made, or sweeps.
+FEWEST_VISITS, MOST_SWEEPS = 500, 50
 
 
 @dataclass(frozen=True)
@@ -54,11 +57,14 @@ def fit_partition(
     rng: np.random.Generator,
     asking: bool | None = None,
     place: bool = True,
+    told: bool = True,
 ) -> Fit:
     """Groups by the search from several starts.
 
     ``asking``: whether it counts which pairs were asked; None where that foretells answers better.
-    ``place``: whether items that are alone because draws disagree are placed.
+    ``place``: whether items that are alone because draws disagree are placed. ``told``: whether
+    there are ``n_groups`` in the end, or only while they are looked for: a search with room for
+    more groups than there are sets a few odd items aside in them.
     """
     pair_odds, prior, rates = pairs_alone(answers, given, items)
     few_asked = 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1)
@@ -66,20 +72,20 @@ def fit_partition(
     asked = Problem(answers, prior, n_groups, rng, modelled)
     if asked.fixed and asking is not None:
         states = search_from(asked, starts(asked, pair_odds), rates)
-        return Fit(asked, states, draw_around(asked, states[0], place))
+        return Fit(asked, states, draw_around(asked, states[0], place, told))
     problem = Problem(answers, prior, n_groups, rng)
     states = search_from(problem, starts(problem, pair_odds), rates)
     likely: tuple[int, ...] = ()
     if not problem.fixed and answers.n_items <= MAX_ITEMS:
         states, likely = _with_given_numbers(problem, states, pair_odds, rates)
     if modelled is None:
-        return Fit(problem, states, draw_around(problem, states[0], place), likely)
+        return Fit(problem, states, draw_around(problem, states[0], place, told), likely)
     # Whoever knows which pairs were asked needs no spectra: these lead there too.
     begin = [state.labels for state in states[:2]]
     other = search_from(asked, begin + contractions(asked, pair_odds), rates)
-    drawn = draw_around(asked, other[0], place)
+    drawn = draw_around(asked, other[0], place, told)
     if asking is None:
-        sampled = draw_around(problem, states[0], place)
+        sampled = draw_around(problem, states[0], place, told)
         if foretold(answers, drawn) <= foretold(answers, sampled):
             return Fit(problem, states, sampled, likely)
     return Fit(asked, other, drawn, likely)
@@ -138,8 +144,7 @@ def pairs_alone(
 def search_from(problem: Problem, first: list[IntArray], rates: Rates) -> list[State]:
     """The best states that partitions (N,) lead to, best first."""
     states = [problem.alternate(problem.fit(labels, rates), 1) for labels in first]
-    states.sort(key=lambda state: -state.evidence)
-    best = states[:N_KEPT]
+    best = _promising(states)
     states = [problem.alternate(state, 8) for state in tracked(best, of=len(best))]
     sweeps = _affordable(problem.answers.n_items, ANNEAL_SWEEPS)
     labels = problem.improve(max(states, key=lambda s: s.evidence), ANNEAL_FROM, sweeps)
@@ -147,15 +152,32 @@ def search_from(problem: Problem, first: list[IntArray], rates: Rates) -> list[S
     return sorted(states, key=lambda state: -state.evidence)
 
 
-def draw_around(problem: Problem, state: State, place: bool = True) -> Refined:
+def _promising(states: list[State]) -> list[State]:
+    """The likeliest, and of those with another number of groups some more: a few large groups may
+    begin far ahead of many small ones, and end behind."""
+    states = sorted(states, key=lambda state: -state.evidence)
+    kept, others = states[:N_KEPT], states[N_KEPT:]
+    for state in others:
+        if len(kept) < N_KEPT + N_OF_OTHER_SIZES and not any(_alike(state, own) for own in kept):
+            kept.append(state)
+    return kept
+
+
+def _alike(one: State, other: State) -> bool:
+    fewer, more = sorted(int(state.labels.max()) + 1 for state in (one, other))
+    return more <= ALIKE * fewer
+
+
+def draw_around(problem: Problem, state: State, place: bool = True, told: bool = True) -> Refined:
     """Draws of partitions around a state, rates fitted to them, and what the draws agree on.
 
     Monte Carlo EM (Wei & Tanner 1990): rates that fit the one best partition would be too good.
     Draws go on from one another, and what they agree on is the result: the likeliest partition puts
-    items of which little is known where they fit best by chance.
+    items of which little is known where they fit best by chance. ``told`` as in `fit_partition`.
     """
     answers = problem.answers
     sweeps = _affordable(answers.n_items, GIBBS_SWEEPS)
+    sweeps = max(sweeps, min(FEWEST_VISITS // answers.n_items, MOST_SWEEPS))
     beliefs, draws = [], [state.labels[None]]
     soft = state
     for turn in tracked(range(BURN_IN + GIBBS_TURNS), of=BURN_IN + GIBBS_TURNS):
@@ -166,12 +188,17 @@ def draw_around(problem: Problem, state: State, place: bool = True) -> Refined:
             draws.append(drawn)
     belief = np.mean(beliefs, axis=0)
     drawn = np.concatenate(draws)
-    labels = agreed_partition(drawn, problem.fixed, problem.rng)
+    labels = agreed_partition(drawn, problem.fixed and told, problem.rng)
+    places = drawn
+    if not told:  # with a given number, odd items keep to the groups that have room for them
+        problem = problem.of_any_number()
+        open_to_all = problem.mover(problem.read(labels, soft.rates))
+        places = np.concatenate([drawn, sample_agreement(open_to_all, problem.rng, sweeps)[1]])
     if place and not problem.fixed:
         labels = place_leftovers(
-            labels, drawn, lambda placed: problem.read(placed, soft.rates).evidence
+            labels, places, lambda placed: problem.read(placed, soft.rates).evidence
         )
-    chance = problem.mover(soft, labels).own_chances()
+    chance = problem.mover(problem.read(labels, soft.rates)).own_chances()
     return Refined(labels, chance, belief, soft.rates, drawn, drawn)
 
 

@@ -9,7 +9,7 @@ sorted items into piles, groups are those that explain the piles (`sorts`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from likewise.inference.partition.sort_search import (
 )
 from likewise.inference.partition.sorts import Sorts, find_sorts
 from likewise.io.progress import stage
+from likewise.pairs.edges import components
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,19 @@ def infer_partition(
         if n_groups is None and not quick:
             choice = choose_number(answers, given, items, fit, refined, rng)
         if choice.n_groups != n_groups:
-            fit = fit_partition(answers, given, items, choice.n_groups, rng)
+            fit = fit_partition(answers, given, items, choice.n_groups, rng, told=False)
             refined = with_cells(fit, merge=True) if choice.cells else None
     if refined is None or not choice.cells:
         refined = fit.sampled
+    if n_groups is None:
+        refined = replace(refined, labels=_linked(answers, refined.labels))
     return _result(answers, len(left), refined)
+
+
+def _linked(answers: Answers, labels: IntArray) -> IntArray:
+    """(N,) groups without items that no chain of answers leads to: nothing is known of them."""
+    linked = components(answers.left, answers.right, answers.n_items)
+    return np.unique(linked * (labels.max() + 1) + labels, return_inverse=True)[1]
 
 
 def draw_partitions(answers: Answers, rng: np.random.Generator) -> Refined:

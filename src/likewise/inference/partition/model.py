@@ -81,7 +81,7 @@ class Problem:
             sizes = np.bincount(labels)
             ratios = asking_log_ratios(self.answers, labels)
             if self.asking is not None:
-                ratios = self.asking.log_ratios(labels, ratios.first)
+                ratios = self.asking.log_ratios(labels, ratios)
             by_asking = ratios.by_size
             total += float(by_asking[sizes].sum()) + ratios.baseline
             if self.asking is None:
