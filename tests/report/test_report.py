@@ -256,7 +256,17 @@ def test_warnings_are_in_words(run: Run) -> None:
     words = " ".join(findings.warnings(replace(contents, judgements=sparse)))
     assert "2 judgements or fewer" in words
     assert "10 items were never judged" in words
-    assert findings.uninformative(contents.annotators) == 1
+    assert contents.annotators is not None
+    assert len(findings.uninformative(contents.annotators)) == 1
+    people = {
+        "annotator": ["looks", "tosses", "swaps"],
+        "same_given_same": [0.9, 0.5, 0.2],
+        "same_given_different": [0.1, 0.5, 0.8],
+    }
+    told = " ".join(findings.warnings(replace(contents, annotators=people)))
+    assert "1 of 3 people answer nearly the same" in told
+    assert "1 of 3 people mostly answer the wrong way round" in told
+    assert findings.swapped(people) == ["swaps"]
     wrong = {
         "held_out": True,
         "bins": {"predicted": [0.1, 0.9], "observed": [0.5, 0.7], "judgements": [300, 100]},

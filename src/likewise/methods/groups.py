@@ -173,7 +173,8 @@ def read_judged(
     """Judgements of a file. Where nothing says which items there are, those that it names are.
 
     Whole numbers are names then, as they stand in the file: the numbers of records, not positions.
-    ``options`` are others of `Pairs.read`: what columns are called, the format.
+    Judgements of items that are not among ``item_ids`` are left out, and told of. ``options`` are
+    others of `Pairs.read`: what columns are called, the format.
     """
     return Pairs.read(
         path,
@@ -181,6 +182,7 @@ def read_judged(
         item_ids=item_ids,
         n_items=n_items,
         named=item_ids is None and n_items is None,
+        may_lack=item_ids is not None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from likewise.report.contents import Contents
-from likewise.report.findings import UNINFORMATIVE
+from likewise.report.findings import uninformative
 
 MAX_PEOPLE = 3
 
@@ -34,13 +34,7 @@ def actions(contents: Contents) -> dict[str, list[Step]]:
 
 def _people(contents: Contents) -> list[Step]:
     """Fit again without those whose answers hardly depend on what they are shown."""
-    people = contents.annotators or {}
-    rates = zip(people.get("same_given_same", []), people.get("same_given_different", []))
-    careless = [
-        str(name)
-        for name, (a, b) in zip(people.get("annotator", []), rates)
-        if a is not None and b is not None and a - b < UNINFORMATIVE
-    ]
+    careless = uninformative(contents.annotators or {})
     if not careless:
         return []
     names = " ".join(f"--without-person {_quoted(name)}" for name in careless[-MAX_PEOPLE:])

@@ -116,11 +116,17 @@ def warnings(contents: Contents) -> list[str]:
             "No judgements, or too few, were held out to check the probabilities on: they are "
             "checked on judgements that were learned from, which flatters them."
         )
-    careless = uninformative(contents.annotators)
-    if careless and contents.annotators:
+    people = contents.annotators or {}
+    total = len(people.get("annotator", []))
+    if careless := len(uninformative(people)):
         found.append(
-            f"{careless} of {len(contents.annotators['annotator'])} people answer nearly the same "
-            "whatever they are shown; their judgements count for little."
+            f"{careless} of {total} people answer nearly the same whatever they are shown; their "
+            "judgements count for little."
+        )
+    if turned := len(swapped(people)):
+        found.append(
+            f"{turned} of {total} people mostly answer the wrong way round; their judgements are "
+            "read as the opposite."
         )
     return [_sentence(text) for text in found]
 
@@ -149,12 +155,24 @@ def calibration_gap(calibration: Record) -> float | None:
     return float((gaps * weight).sum() / weight.sum())
 
 
-def uninformative(annotators: Columns | None) -> int:
-    """How many people answer "same" about as often for different pairs as for equal ones."""
-    if not annotators or "same_given_same" not in annotators:
-        return 0
-    pairs = zip(annotators["same_given_same"], annotators["same_given_different"])
-    return sum(a is not None and b is not None and a - b < UNINFORMATIVE for a, b in pairs)
+def uninformative(annotators: Columns) -> list[str]:
+    """People who answer "same" about as often for different pairs as for equal ones."""
+    return [name for name, gap in _gaps(annotators) if abs(gap) < UNINFORMATIVE]
+
+
+def swapped(annotators: Columns) -> list[str]:
+    """People who answer "same" clearly oftener for different pairs than for equal ones."""
+    return [name for name, gap in _gaps(annotators) if gap <= -UNINFORMATIVE]
+
+
+def _gaps(annotators: Columns) -> list[tuple[str, float]]:
+    """How much oftener each person says "same" of equal pairs than of different ones."""
+    rates = zip(
+        annotators.get("annotator", []),
+        annotators.get("same_given_same", []),
+        annotators.get("same_given_different", []),
+    )
+    return [(str(name), a - b) for name, a, b in rates if a is not None and b is not None]
 
 
 def channel_words(channel: Record | None) -> str:
