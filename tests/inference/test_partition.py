@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import betaln, expit, logit
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_info
 
 from group_cases import partitions
 from likewise.inference.partition import Partition, find_labels, infer_partition, search
@@ -25,6 +26,7 @@ from likewise.inference.partition.fitting import fit_partition
 from likewise.inference.partition.model import joining_log_prior, size_log_prior
 from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.pair_prior import pair_prior
+from likewise.inference.partition.one_thread import on_one_thread
 from likewise.inference.partition.pairs import effective_counts
 from likewise.inference.partition.search import WeightedGraph, canonical, contract, objective, split
 
@@ -398,3 +400,11 @@ def test_before_any_answer_as_many_asked_pairs_are_inside_as_are() -> None:
     prior = np.diff(joining_log_prior(10, 0.1, 4.0)[1:])
     assert np.allclose(prior - prior[0], np.log(np.arange(1, 10)))  # n members, n times as much
     assert np.isfinite(joining_log_prior(10, 0.5, 40.0)).all()
+
+
+def test_small_matrices_are_not_shared_out() -> None:
+    @on_one_thread
+    def threads() -> list[int]:
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    assert set(threads()) == {1}

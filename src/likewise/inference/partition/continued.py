@@ -15,6 +15,7 @@ from likewise.inference.partition.answers import Answers, two_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
 from likewise.inference.partition.growing import Grower, Grown, ItemPrior
 from likewise.inference.partition.infer import Partition, infer_partition
+from likewise.inference.partition.one_thread import on_one_thread
 from likewise.inference.partition.pairs import log_predictive
 from likewise.inference.partition.search import WeightedGraph, canonical
 
@@ -64,6 +65,7 @@ def settled(belief: FloatArray, core: IntArray) -> bool:
     return known.shape[1] > 1 and len(core) > 2 and float(sure.mean()) > SETTLED
 
 
+@on_one_thread
 def continue_partition(
     left: IndexArray,
     right: IndexArray,

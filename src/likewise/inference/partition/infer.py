@@ -17,6 +17,7 @@ from likewise.inference.partition.answers import Answers, fit_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
 from likewise.inference.partition.fitting import fit_partition, foretold, with_cells
 from likewise.inference.partition.number import Choice, choose_number
+from likewise.inference.partition.one_thread import on_one_thread
 from likewise.inference.partition.refine import Refined
 from likewise.inference.partition.search import canonical
 from likewise.inference.partition.sort_number import count_groups
@@ -57,6 +58,7 @@ class Partition:
         return int(self.labels.max(initial=-1)) + 1
 
 
+@on_one_thread
 def infer_partition(
     left: IndexArray,
     right: IndexArray,
@@ -116,12 +118,14 @@ def _linked(answers: Answers, labels: IntArray) -> IntArray:
     return np.unique(linked * (labels.max() + 1) + labels, return_inverse=True)[1]
 
 
+@on_one_thread
 def draw_partitions(answers: Answers, rng: np.random.Generator) -> Refined:
     """Draws of partitions of any number of groups, by one search: what foretells other answers."""
     fit = fit_partition(answers, None, None, None, rng)
     return with_cells(fit, quick=True) or fit.sampled
 
 
+@on_one_thread
 def find_labels(
     left: IndexArray,
     right: IndexArray,
