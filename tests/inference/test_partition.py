@@ -25,8 +25,8 @@ from likewise.inference.partition.blocks import Blocks, CellPrior
 from likewise.inference.partition.fitting import fit_partition
 from likewise.inference.partition.model import joining_log_prior, size_log_prior
 from likewise.inference.partition.moves import Mover
-from likewise.inference.partition.pair_prior import pair_prior
 from likewise.inference.partition.one_thread import on_one_thread
+from likewise.inference.partition.pair_prior import pair_prior
 from likewise.inference.partition.pairs import effective_counts
 from likewise.inference.partition.search import WeightedGraph, canonical, contract, objective, split
 
