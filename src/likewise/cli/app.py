@@ -12,6 +12,7 @@ from typer.core import TyperCommand
 
 from likewise.errors import InputError
 
+# Options that name what a command writes.
 OUTPUTS = ("out", "report", "export", "approvals", "onnx", "torch", "tables")
 
 

@@ -23,7 +23,9 @@ from likewise.inference.partition.arrays import BoolArray, FloatArray, IntArray
 MAX_WEDGES = 20_000_000  # paths of two asked pairs that are followed to find near pairs
 MOST_UNASKED = 3.0  # nats against one group, for a pair that was never asked
 PSEUDO_PAIRS = 5.0
-MOST_OVERSTATED = 2.0  # times; some items are asked about much more than others
+# First contacts may say so many times what two rates explain: these fit badly where some items are
+# asked about much more than others.
+MOST_OVERSTATED = 2.0
 POWERS = np.linspace(0.0, 2.0, 9)
 
 
