@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -203,6 +204,37 @@ def test_what_leads_astray_is_not_followed() -> None:
         stays = astray.grow(begun)
         assert stays.score == begun.score
         np.testing.assert_array_equal(stays.labels, begun.labels)
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "gain", "merged"), [(2, 5, True), (10, 5, False), (10, 9, True)]
+)
+def test_one_of_many_pairs_of_groups_seems_one_by_chance(
+    n_groups: int, gain: float, merged: bool
+) -> None:
+    class Gains(growing.Grower):
+        """Fewer groups gain so much, and the first two are proposed."""
+
+        def settle(self, *about: Any, **more: Any) -> growing.Grown:
+            state = super().settle(*about, **more)
+            fewer = state.belief.shape[1] - 1 < n_groups
+            return replace(state, score=gain if fewer else 0.0)
+
+        def _merged(self, state: growing.Grown) -> Iterator[np.ndarray]:
+            merged = np.delete(state.belief, 1, axis=1)
+            merged[:, 0] += state.belief[:, 1]
+            yield merged
+
+        def _split(self, state: growing.Grown) -> Iterator[np.ndarray]:
+            yield from ()
+
+    truth, i, j, said = world(n_groups, 6, 0.0)
+    answers = Answers.build(i, j, said, len(truth), None, None)
+    grower = Gains(answers)
+    begun = grower.settle(
+        grower.begin(truth, np.full(len(truth), 0.9)), two_rates(answers, 0.8, 0.2)
+    )
+    assert (grower.grow(begun).belief.shape[1] - 1 < n_groups) == merged
 
 
 def test_two_groups_taken_for_one_are_split() -> None:

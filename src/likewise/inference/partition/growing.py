@@ -130,13 +130,16 @@ class Grower:
         state = self._without_empty(self._open(state))
         if self._n_groups is not None:
             return state
-        for proposals in (self._merged, self._split):
+        n_known = state.belief.shape[1] - 1
+        # Of so many pairs of groups the answers between one are wrong by chance (Bonferroni).
+        chance = float(np.log(max(n_known * (n_known - 1) / 2, 1)))
+        for proposals, margin in ((self._merged, MARGIN + chance), (self._split, MARGIN)):
             # Settled as long as what it is compared with, unless that leads astray.
             longer = self.settle(state.belief, state.rates)
             state = longer if longer.score > state.score - MARGIN else state
             for belief in proposals(state):
                 other = self._without_empty(self.settle(belief, state.rates))
-                if other.score > state.score + MARGIN:
+                if other.score > state.score + margin:
                     state = other
                     break
         return state
