@@ -132,13 +132,3 @@ def test_items_that_lack_some_leave_their_answers_out(
     assert run("group", str(file), *given) == 0
     assert "left out" in capsys.readouterr().err
     assert [row["item"] for row in rows_of(Path(out))] == made.ids.tolist()[2:]
-
-
-@pytest.mark.parametrize("ids", [("1000000001", "1000000007", "9"), ("12", "7", "C-9")])
-def test_describe_takes_the_numbers_of_records_as_well(
-    ids: tuple[str, str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    a, b, c = ids
-    file = tmp_path / "pairs.csv"
-    file.write_text(f"left,right,same\n{a},{b},1\n{b},{c},0\n", encoding="utf-8")
-    assert outcome(capsys, "describe", str(file))["items"] == 3

@@ -110,7 +110,8 @@ def test_swapped_people_are_turned() -> None:
     assert people["reliability"] == sorted(people["reliability"], reverse=True)
 
 
-def test_pairs_worth_asking_again_are_those_in_doubt(found: lw.Groups) -> None:
+def test_pairs_worth_asking_again_are_those_in_doubt() -> None:
+    found = lw.group(pairs_of(records(n_items=30, n_groups=10, n_pairs=120, n_people=5, wrong=0.2)))
     doubtful = found.ask_again(10)
     doubt = [abs(p - 0.5) for _, _, p in doubtful]
     assert 0 < len(doubtful) <= 10

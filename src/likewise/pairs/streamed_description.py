@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from likewise.errors import InputError
 from likewise.pairs import edges
 from likewise.pairs.columns import IndexArray
 from likewise.pairs.container import Pairs
@@ -41,13 +40,7 @@ def describe_file(
         return describe_stream(stream, n_classes)
     if stream is not None and is_compact(path):
         return stream.read().describe(n_classes)
-    try:
-        return Pairs.read(path, **asked).describe(n_classes)
-    except InputError as as_positions:
-        try:  # numbers that cannot be positions may be the numbers of records
-            return Pairs.read(path, **asked, named=True).describe(n_classes)
-        except InputError:
-            raise as_positions from None
+    return Pairs.read(path, **asked).describe(n_classes)
 
 
 class _Components:
