@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -32,12 +33,16 @@ def random_mover(rng: np.random.Generator, fixed: bool, n: int = 60) -> Mover:
     return Mover(random_graph(rng, n, 0.3), labels, prior, fixed)
 
 
-def random_blocks(rng: np.random.Generator, fixed: bool, n: int = 40) -> Blocks:
+def random_blocks(
+    rng: np.random.Generator, fixed: bool, n: int = 40, linked: bool = False
+) -> Blocks:
     counts = np.triu(rng.poisson(0.7, size=(2, n, n)).astype(float), 1)
     counts = counts + counts.transpose(0, 2, 1)
     labels = np.concatenate([np.arange(5), rng.integers(5, size=n - 5)])
     size_prior, _ = size_log_prior(labels, 5 if fixed else None)
-    return Blocks(counts[0], counts[1], labels, size_prior, fixed)
+    links = np.triu(rng.standard_normal((n, n)), 1) if linked else None
+    links = None if links is None else links + links.T
+    return Blocks(counts[0], counts[1], labels, size_prior, fixed, links)
 
 
 def one_by_one(partition: Movable, order: np.ndarray) -> list[int]:
@@ -79,16 +84,17 @@ def test_gains_after_moves_are_those_of_a_fresh_table(rng: np.random.Generator) 
         np.testing.assert_allclose(*kept, atol=1e-9)
 
 
+@pytest.mark.parametrize("linked", [False, True])
 @pytest.mark.parametrize("fixed", [False, True])
 def test_gains_of_blocks_are_differences_of_their_score(
-    rng: np.random.Generator, fixed: bool
+    rng: np.random.Generator, fixed: bool, linked: bool
 ) -> None:
-    blocks = random_blocks(rng, fixed, n=14)
-    blocks.sweep(rng, 1.0)  # what is kept of cells follows the moves
+    blocks = random_blocks(rng, fixed, 14, linked)
+    blocks.sweep(rng, 1.0)  # what is kept of cells and links follows the moves
     gain, labels = blocks.gains_of(np.arange(14)), blocks.labels.copy()
 
     def value(tried: np.ndarray) -> float:
-        other = Blocks(*blocks.counts, tried, blocks.size_prior, fixed)
+        other = Blocks(*blocks.counts, tried, blocks.size_prior, fixed, blocks.links)
         return other.score() + blocks.size_prior[np.bincount(tried)].sum()
 
     for item in range(14):
@@ -99,6 +105,32 @@ def test_gains_of_blocks_are_differences_of_their_score(
                 continue
             change = value(tried) - value(labels)
             assert gain[item, target] - gain[item, labels[item]] == pytest.approx(change, abs=1e-8)
+
+
+def test_links_inside_groups_are_added_to_the_score_and_lead_to_merges(
+    rng: np.random.Generator,
+) -> None:
+    blocks = random_blocks(rng, False, 14, linked=True)
+    assert blocks.links is not None
+    plain = Blocks(*blocks.counts, blocks.labels, blocks.size_prior, False)
+    inside = sum(
+        blocks.links[i, j]
+        for i in range(14)
+        for j in range(i)
+        if blocks.labels[i] == blocks.labels[j]
+    )
+    assert blocks.score() == pytest.approx(plain.score() + inside)
+    before, value = blocks.labels.copy(), -np.inf
+    for one, other in combinations(range(before.max() + 1), 2):  # the best merge, the slow way
+        merged = canonical(np.where(before == other, one, before))
+        joined = Blocks(*blocks.counts, merged, blocks.size_prior, False, blocks.links)
+        reached = joined.score() + blocks.size_prior[np.bincount(merged)].sum()
+        value = max(value, reached)
+    blocks.merge(at_a_loss=True)
+    assert len(set(blocks.labels)) == len(set(before)) - 1
+    assert blocks.score() + blocks.size_prior[np.bincount(blocks.labels)].sum() == pytest.approx(
+        value
+    )
 
 
 @pytest.mark.parametrize("largest_table", [0, 10_000])

@@ -41,7 +41,10 @@ class CellPrior:
 
 
 class Blocks:
-    """A partition with its cells. ``same`` and ``different`` are (N, N) symmetric counts."""
+    """A partition with its cells. ``same`` and ``different`` are (N, N) symmetric counts.
+
+    ``links`` (N, N), symmetric: log-odds of one group beside the answers, of the pairs inside.
+    """
 
     def __init__(
         self,
@@ -50,8 +53,10 @@ class Blocks:
         labels: IndexArray,
         size_prior: FloatArray,
         fixed: bool,
+        links: FloatArray | None = None,
     ) -> None:
         self.counts = np.stack([same, different])  # (2, N, N)
+        self.links = links
         self.prior = CellPrior((4.0, 1.0), (1.0, 4.0))
         self._step = np.append(np.diff(size_prior), -np.inf)
         self.size_prior = size_prior
@@ -68,6 +73,8 @@ class Blocks:
         self.size = one_hot.sum(0).astype(np.int64)
         self.near = self.counts @ one_hot  # (2, N, K) answers of an item to each group
         self.cells = np.einsum("nk,cnl->ckl", one_hot, self.near)  # inside ones counted twice
+        if self.links is not None:
+            self._linked = self.links @ one_hot  # (N, K) of an item to each group
         self._kept: tuple[CellPrior, FloatArray] | None = None  # `_scores` under a prior
 
     def score(self) -> float:
@@ -77,6 +84,8 @@ class Blocks:
         inside = self.cells[:, np.arange(k), np.arange(k)] / 2
         total = self.prior.score(inside, 0).sum()
         total += self.prior.score(self.cells[:, *upper], 1).sum()
+        if self.links is not None:
+            total += self._linked[np.arange(len(self.labels)), self.labels].sum() / 2
         return float(total)
 
     def gains_of(self, items: IndexArray) -> FloatArray:
@@ -98,6 +107,8 @@ class Blocks:
         inside = np.repeat(self.cells[:, None, groups, groups] / 2, len(items), axis=1)
         inside[:, here, own] -= row[:, here, own]
         total = gain.sum(2) + score(inside + row, 0) - score(inside, 0)
+        if self.links is not None:
+            total += self._linked[items]
         size = np.tile(self.size, (len(items), 1))
         size[here, own] -= 1
         total += self._step[size]
@@ -137,6 +148,9 @@ class Blocks:
         column = self.counts[:, :, item]
         self.near[:, :, own] -= column
         self.near[:, :, target] += column
+        if self.links is not None:
+            self._linked[:, own] -= self.links[:, item]
+            self._linked[:, target] += self.links[:, item]
         self.size[own] -= 1
         self.size[target] += 1
         self.labels[item] = target
@@ -165,6 +179,7 @@ class Blocks:
         np.fill_diagonal(current, 0)
         inside = np.diagonal(self.cells, axis1=1, axis2=2) / 2
         within = score(inside, 0)
+        linked = self._links_between()
         best, pair = -np.inf if at_a_loss else 1e-9, None
         for x, g in enumerate(used):
             others = used[x + 1 :]
@@ -177,6 +192,7 @@ class Blocks:
             centre = inside[:, others] + inside[:, [g]] + self.cells[:, g, others]
             gain = rows.sum(1) + score(centre, 0) - within[g] - within[others]
             gain -= current[g].sum() + current[others].sum(1) - current[g, others]
+            gain += linked[g, others]
             gain += self.size_prior[self.size[g] + self.size[others]]
             gain -= self.size_prior[self.size[g]] + self.size_prior[self.size[others]]
             if gain.max() > best:
@@ -185,6 +201,14 @@ class Blocks:
             return False
         self.reset(np.where(self.labels == pair[1], pair[0], self.labels))
         return True
+
+
+    def _links_between(self) -> FloatArray:
+        """(K, K) the links of all pairs of items across two groups."""
+        between = np.zeros((len(self.size), len(self.size)))
+        if self.links is not None:
+            np.add.at(between, self.labels, self._linked)
+        return between
 
 
 def fit_cells(blocks: Blocks, least_inside: float = 0.5) -> CellPrior:

@@ -31,11 +31,21 @@ class CellSearch:
 
     def __init__(self, problem: Problem, counts: FloatArray) -> None:
         self.problem, self.counts = problem, counts
+        self._asked = np.zeros(counts.shape[1:])  # 1 where a pair was asked
+        answers = problem.answers
+        self._asked[answers.left, answers.right] = self._asked[answers.right, answers.left] = 1
 
     def blocks(self, labels: IndexArray) -> tuple[float, Blocks]:
         """A partition with the cells that fit it, and its evidence."""
-        size_prior, total = size_log_prior(canonical(labels), self.problem.n_groups)
-        blocks = Blocks(self.counts[0], self.counts[1], labels, size_prior, self.problem.fixed)
+        labels = canonical(labels)
+        size_prior, total = size_log_prior(labels, self.problem.n_groups)
+        links = None
+        if (ratios := self.problem.asked(labels)) is not None:
+            size_prior = size_prior + ratios.by_size
+            total += float(ratios.by_size[np.bincount(labels)].sum()) + ratios.baseline
+            links = self._asked * (ratios.asked - ratios.usual)
+        same, different = self.counts
+        blocks = Blocks(same, different, labels, size_prior, self.problem.fixed, links)
         blocks.prior = fit_cells(blocks)
         return blocks.score() + total, blocks
 

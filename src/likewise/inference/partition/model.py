@@ -9,7 +9,11 @@ from scipy.special import gammaln
 
 from likewise.inference.partition.answers import Answers, Rates, fit_rates, log_likelihood
 from likewise.inference.partition.arrays import FloatArray, IndexArray, IntArray
-from likewise.inference.partition.asking import Asking, asking_log_ratios
+from likewise.inference.partition.asking import (
+    Asking,
+    AskingLogRatios,
+    asking_log_ratios,
+)
 from likewise.inference.partition.moves import Mover
 from likewise.inference.partition.search import WeightedGraph, contract, objective, split
 
@@ -68,6 +72,13 @@ class Problem:
         inside = labels[self.answers.left] == labels[self.answers.right]
         return np.asarray(inside, np.float64)
 
+    def asked(self, labels: IntArray) -> AskingLogRatios | None:
+        """What it says of a partition (N,) which pairs were asked; None where that is not asked."""
+        if self.fixed and self.asking is None:
+            return None
+        ratios = asking_log_ratios(self.answers, labels)
+        return ratios if self.asking is None else self.asking.log_ratios(labels, ratios)
+
     def read(self, labels: IntArray, rates: Rates) -> State:
         """Weights, size prior and evidence of a partition under these rates.
 
@@ -77,13 +88,9 @@ class Problem:
         weight = likelihood[:, 0] - likelihood[:, 1] + self.prior
         inside = self.same(labels)
         size_prior, total = size_log_prior(labels, self.n_groups)
-        if not self.fixed or self.asking is not None:
-            sizes = np.bincount(labels)
-            ratios = asking_log_ratios(self.answers, labels)
-            if self.asking is not None:
-                ratios = self.asking.log_ratios(labels, ratios)
+        if (ratios := self.asked(labels)) is not None:
             by_asking = ratios.by_size
-            total += float(by_asking[sizes].sum()) + ratios.baseline
+            total += float(by_asking[np.bincount(labels)].sum()) + ratios.baseline
             if self.asking is None:
                 degree = 2 * self.answers.n_pairs / len(labels)
                 share = float(inside.sum() + 1) / (len(inside) + 2)  # by Laplace's rule
