@@ -96,7 +96,7 @@ def likeliest(task: tuple[str, int]) -> dict[str, Any] | None:
     if made is None:
         return None
     answers = Answers.build(**asked(Graph.from_pairs(made.pairs.explicit())))
-    fit = fit_partition(answers, None, None, None, np.random.default_rng(seed))
+    fit = fit_partition(answers, None, None, np.random.default_rng(seed))
     cells, truth = with_cells(fit), canonical(made.truth)
     _, highest, found = improved(fit, cells, (cells or fit.sampled).looks[0])
     at_truth, from_truth, mended = improved(fit, cells, truth)

@@ -106,7 +106,7 @@ def test_kinds_that_two_rates_make_one_are_found_from_votes() -> None:
         often = np.where(truth[left] ^ 1 == truth[right], 0.33, 0.1)
         same = rng.random(len(left)) < np.where(truth[left] == truth[right], 0.88, often)
         answers = Answers.build(left, right, same, len(truth), None, None)
-        fit = fit_partition(answers, None, None, None, np.random.default_rng(seed))
+        fit = fit_partition(answers, None, None, np.random.default_rng(seed))
         assert fit.states[0].labels.max() + 1 < 8
         refined = with_cells(fit)
         labels = fit.sampled.labels if refined is None else refined.labels

@@ -135,7 +135,7 @@ def test_groups_are_classes_where_their_number_is_not_given() -> None:
     rate = np.where(look[left] == look[right], 0.95, rate)
     same = rng.random(len(left)) < rate
     answers, truth = Answers.build(left, right, same, len(look), None, None), look // 2
-    fit = fit_partition(answers, None, None, 6, np.random.default_rng(0))
+    fit = fit_partition(answers, None, 6, np.random.default_rng(0))
     told, refined = with_cells(fit, quick=True), with_cells(fit, quick=True, merge=True)
     assert told is not None
     assert refined is not None

@@ -108,7 +108,7 @@ def test_gains_with_cells_are_those_of_the_cells_and_predictive_densities() -> N
     labels = np.arange(12) % 3
     density = MixtureMover(nothing, labels, np.zeros(13), points)
     mixed = MixtureBlocks(counts, labels, np.zeros(13), points)
-    alone = Blocks(counts[0], counts[1], labels, np.zeros(13), fixed=True)
+    alone = Blocks(counts, labels, np.zeros(13), fixed=True)
     alone.prior = mixed.prior
     for item, target in ((4, 2), (0, 1), (9, 2)):
         for one in (density, mixed, alone):

@@ -42,7 +42,7 @@ def random_blocks(
     size_prior, _ = size_log_prior(labels, 5 if fixed else None)
     links = np.triu(rng.standard_normal((n, n)), 1) if linked else None
     links = None if links is None else links + links.T
-    return Blocks(counts[0], counts[1], labels, size_prior, fixed, links)
+    return Blocks(counts, labels, size_prior, fixed, links)
 
 
 def one_by_one(partition: Movable, order: np.ndarray) -> list[int]:
@@ -94,7 +94,7 @@ def test_gains_of_blocks_are_differences_of_their_score(
     gain, labels = blocks.gains_of(np.arange(14)), blocks.labels.copy()
 
     def value(tried: np.ndarray) -> float:
-        other = Blocks(*blocks.counts, tried, blocks.size_prior, fixed, blocks.links)
+        other = Blocks(blocks.counts, tried, blocks.size_prior, fixed, blocks.links)
         return other.score() + blocks.size_prior[np.bincount(tried)].sum()
 
     for item in range(14):
@@ -112,7 +112,7 @@ def test_links_inside_groups_are_added_to_the_score_and_lead_to_merges(
 ) -> None:
     blocks = random_blocks(rng, False, 14, linked=True)
     assert blocks.links is not None
-    plain = Blocks(*blocks.counts, blocks.labels, blocks.size_prior, False)
+    plain = Blocks(blocks.counts, blocks.labels, blocks.size_prior, False)
     inside = sum(
         blocks.links[i, j]
         for i in range(14)
@@ -123,7 +123,7 @@ def test_links_inside_groups_are_added_to_the_score_and_lead_to_merges(
     before, value = blocks.labels.copy(), -np.inf
     for one, other in combinations(range(before.max() + 1), 2):  # the best merge, the slow way
         merged = canonical(np.where(before == other, one, before))
-        joined = Blocks(*blocks.counts, merged, blocks.size_prior, False, blocks.links)
+        joined = Blocks(blocks.counts, merged, blocks.size_prior, False, blocks.links)
         reached = joined.score() + blocks.size_prior[np.bincount(merged)].sum()
         value = max(value, reached)
     blocks.merge(at_a_loss=True)

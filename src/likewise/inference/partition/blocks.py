@@ -41,22 +41,21 @@ class CellPrior:
 
 
 class Blocks:
-    """A partition with its cells. ``same`` and ``different`` are (N, N) symmetric counts.
+    """A partition with its cells.
 
-    ``links`` (N, N), symmetric: log-odds of one group beside the answers, of the pairs inside.
+    ``counts`` (2, N, N), symmetric: answers "same" and "different"; never written to. ``links``
+    (N, N), symmetric: what two items of one group add beside their answers.
     """
 
     def __init__(
         self,
-        same: FloatArray,
-        different: FloatArray,
+        counts: FloatArray,
         labels: IndexArray,
         size_prior: FloatArray,
         fixed: bool,
         links: FloatArray | None = None,
     ) -> None:
-        self.counts = np.stack([same, different])  # (2, N, N)
-        self.links = links
+        self.counts, self.links = counts, links
         self.prior = CellPrior((4.0, 1.0), (1.0, 4.0))
         self._step = np.append(np.diff(size_prior), -np.inf)
         self.size_prior = size_prior
@@ -201,7 +200,6 @@ class Blocks:
             return False
         self.reset(np.where(self.labels == pair[1], pair[0], self.labels))
         return True
-
 
     def _links_between(self) -> FloatArray:
         """(K, K) the links of all pairs of items across two groups."""

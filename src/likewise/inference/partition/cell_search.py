@@ -44,8 +44,7 @@ class CellSearch:
             size_prior = size_prior + ratios.by_size
             total += float(ratios.by_size[np.bincount(labels)].sum()) + ratios.baseline
             links = self._asked * (ratios.asked - ratios.usual)
-        same, different = self.counts
-        blocks = Blocks(same, different, labels, size_prior, self.problem.fixed, links)
+        blocks = Blocks(self.counts, labels, size_prior, self.problem.fixed, links)
         blocks.prior = fit_cells(blocks)
         return blocks.score() + total, blocks
 

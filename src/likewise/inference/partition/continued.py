@@ -90,14 +90,11 @@ def continue_partition(
     known = np.full(len(place), grown.by_items) | _judged(answers)
     found = np.full(len(place), -1)
     found[known] = canonical(place[known])
-    answer_same = np.full(len(left), np.nan)
-    answer_same[answers.order] = grown.found.pair_same[answers.pair]
     return Partition(
         labels=found,
         probability=grown.belief[np.arange(len(place)), place],
         pairs=np.stack([answers.left, answers.right], axis=1),
         pair_same=grown.found.pair_same,
-        answer_same=answer_same,
         p_same=grown.rates.p_same,
         objective=log_predictive(answers, grown.rates, grown.found.pair_same),
     )

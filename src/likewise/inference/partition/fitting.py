@@ -51,7 +51,6 @@ class Fit:
 
 def fit_partition(
     answers: Answers,
-    given: FloatArray | None,
     items: Vectors | None,
     n_groups: int | None,
     rng: np.random.Generator,
@@ -66,7 +65,7 @@ def fit_partition(
     there are ``n_groups`` in the end, or only while they are looked for: a search with room for
     more groups than there are sets a few odd items aside in them.
     """
-    pair_odds, prior, rates = pairs_alone(answers, given, items)
+    pair_odds, prior, rates = pairs_alone(answers, items)
     few_asked = 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1)
     modelled = Asking.build(answers, rng) if few_asked and asking is not False else None
     asked = Problem(answers, prior, n_groups, rng, modelled)
@@ -119,16 +118,14 @@ def _with_given_numbers(
 
 
 def pairs_alone(
-    answers: Answers, given: FloatArray | None, items: Vectors | None
+    answers: Answers, items: Vectors | None
 ) -> tuple[FloatArray, FloatArray | None, Rates]:
-    """Log-odds of each pair from its own answers, the part that was known before, and rates.
+    """Log-odds of each pair from its own answers, the part that its items' vectors say, and rates.
 
-    The known part is relative to a usual pair: how common "same" is among asked pairs is left to
-    the partition.
+    That part is relative to a usual pair: how common "same" is among asked pairs is left to the
+    partition.
     """
     design = None if items is None else pair_similarities(items, answers.left, answers.right)
-    if given is not None:
-        design = given[:, None] if design is None else np.column_stack([given, design])
     known = np.zeros(answers.n_pairs)
 
     def update_prior(belief: FloatArray) -> FloatArray:

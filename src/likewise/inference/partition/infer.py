@@ -44,8 +44,6 @@ class Partition:
     """(P, 2) the distinct judged pairs, smaller item first."""
     pair_same: FloatArray
     """(P,) P(the two are of one group)."""
-    answer_same: FloatArray
-    """(M,) the same for each judgement as given; NaN where its weight is 0."""
     p_same: FloatArray
     """(R, 2) each annotator's P("same" | one group) and P("same" | two groups)."""
     objective: float
@@ -68,7 +66,6 @@ def infer_partition(
     annotator: IndexArray | None = None,
     weight: FloatArray | None = None,
     n_groups: int | None = None,
-    prior_log_odds: FloatArray | None = None,
     items: Vectors | None = None,
     seed: int = 0,
     quick: bool = False,
@@ -80,8 +77,7 @@ def infer_partition(
     annotator : (M,) codes from 0 of who answered.
     weight : (M,) at least 0; answers of weight 0 are ignored.
     n_groups : how many groups there are; None finds out.
-    prior_log_odds : (M,) of each judged pair before the answers, for instance from `pair_prior`.
-    items : (N, D) vectors; a `pair_prior` is learned from them along with the beliefs.
+    items : (N, D) vectors; what they say of a pair (`pair_prior`) is learned with the beliefs.
     quick : whether the number of groups is left to the search, not to held-out answers, and items
         of which little is known are left alone: where more answers are to come.
     """
@@ -89,27 +85,26 @@ def infer_partition(
     if n_groups is not None and not 1 <= n_groups <= n_items:
         raise ValueError(f"n_groups must lie between 1 and n_items = {n_items}, but is {n_groups}.")
     if not answers.n_pairs:
-        return _nothing_asked(answers, len(left), n_groups)
+        return _nothing_asked(answers, n_groups)
     rng = np.random.default_rng(seed)
     if weight is None and (sorts := find_sorts(left, right, same, annotator, n_items)) is not None:
         found = _by_piles(answers, sorts, n_groups, rng)
         if found is not None:
-            return _result(answers, len(left), found)
-    given = None if prior_log_odds is None else _by_pair(answers, prior_log_odds)
+            return _result(answers, found)
     choice = Choice(n_groups, cells=True)
     with stage("finding groups", 0.6):
-        fit = fit_partition(answers, given, items, n_groups, rng, place=not quick)
+        fit = fit_partition(answers, items, n_groups, rng, place=not quick)
         refined = with_cells(fit, place=not quick)
         if n_groups is None and not quick:
-            choice = choose_number(answers, given, items, fit, refined, rng)
+            choice = choose_number(answers, items, fit, refined, rng)
         if choice.n_groups != n_groups:
-            fit = fit_partition(answers, given, items, choice.n_groups, rng, told=False)
+            fit = fit_partition(answers, items, choice.n_groups, rng, told=False)
             refined = with_cells(fit, merge=True) if choice.cells else None
     if refined is None or not choice.cells:
         refined = fit.sampled
     if n_groups is None:
         refined = replace(refined, labels=_linked(answers, refined.labels))
-    return _result(answers, len(left), refined)
+    return _result(answers, refined)
 
 
 def _linked(answers: Answers, labels: IntArray) -> IntArray:
@@ -121,7 +116,7 @@ def _linked(answers: Answers, labels: IntArray) -> IntArray:
 @on_one_thread
 def draw_partitions(answers: Answers, rng: np.random.Generator) -> Refined:
     """Draws of partitions of any number of groups, by one search: what foretells other answers."""
-    fit = fit_partition(answers, None, None, None, rng)
+    fit = fit_partition(answers, None, None, rng)
     return with_cells(fit, quick=True) or fit.sampled
 
 
@@ -141,7 +136,7 @@ def find_labels(
     answers = Answers.build(left, right, same, n_items, annotator, weight)
     if not answers.n_pairs:
         return np.arange(n_items) % n_groups
-    fit = fit_partition(answers, None, None, n_groups, np.random.default_rng(seed))
+    fit = fit_partition(answers, None, n_groups, np.random.default_rng(seed))
     return canonical(fit.sampled.labels)
 
 
@@ -162,31 +157,20 @@ def _by_piles(
     return Refined(labels, belief.max(1), together, rates, labels[None], labels[None])
 
 
-def _by_pair(answers: Answers, values: FloatArray) -> FloatArray:
-    """(P,) mean over the answers of each pair of values (M,) in the order given."""
-    count = np.diff(np.append(answers.first, len(answers.same)))
-    ordered = np.asarray(values, np.float64)[answers.order]
-    return np.asarray(np.add.reduceat(ordered, answers.first) / count)
-
-
-def _result(answers: Answers, n_given: int, refined: Refined) -> Partition:
-    answer_same = np.full(n_given, np.nan)
-    answer_same[answers.order] = refined.belief[answers.pair]
+def _result(answers: Answers, refined: Refined) -> Partition:
     return Partition(
         labels=canonical(refined.labels),
         probability=refined.probability,
         pairs=np.stack([answers.left, answers.right], axis=1),
         pair_same=refined.belief,
-        answer_same=answer_same,
         p_same=refined.rates.p_same,
         objective=foretold(answers, refined),
     )
 
 
-def _nothing_asked(answers: Answers, n_given: int, n_groups: int | None) -> Partition:
+def _nothing_asked(answers: Answers, n_groups: int | None) -> Partition:
     n = answers.n_items
     labels = np.arange(n) if n_groups is None else np.arange(n) % n_groups
     rates = np.tile([0.8, 0.2], (answers.n_annotators, 1))
-    unknown = np.full(n_given, np.nan)
     pairs = np.empty((0, 2), np.int64)
-    return Partition(labels, np.zeros(n), pairs, np.empty(0), unknown, rates, 0.0)
+    return Partition(labels, np.zeros(n), pairs, np.empty(0), rates, 0.0)

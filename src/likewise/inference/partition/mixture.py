@@ -113,7 +113,7 @@ class MixtureBlocks(Blocks):
         points: FloatArray,
     ) -> None:
         self._gaussians = Gaussians(points)
-        super().__init__(counts[0], counts[1], labels, size_prior, fixed=True)
+        super().__init__(counts, labels, size_prior, fixed=True)
         self.prior = fit_cells(self)
 
     def reset(self, labels: IndexArray) -> None:

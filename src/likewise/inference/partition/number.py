@@ -19,6 +19,7 @@ import numpy as np
 
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.arrays import FloatArray, IntArray, Vectors
+from likewise.inference.partition.cells import cell_counts, shrunken_rates
 from likewise.inference.partition.fitting import Fit, fit_partition, with_cells
 from likewise.inference.partition.jackknife import jackknife_error
 from likewise.inference.partition.refine import MAX_ITEMS, Refined
@@ -53,14 +54,12 @@ class Split:
     def __init__(
         self,
         answers: Answers,
-        given: FloatArray | None,
         items: Vectors | None,
         asking: bool,
         rng: np.random.Generator,
     ) -> None:
         held = rng.random(answers.n_pairs) < HELD_OUT
         self.seen, self.unseen = answers.select(~held), answers.select(held)
-        self._known = None if given is None else given[~held]
         self._items, self._asking, self._rng = items, asking, rng
         self._fits: dict[int | None, Fit] = {}
         self._scores: dict[Choice, FloatArray | None] = {}
@@ -74,8 +73,7 @@ class Split:
     def _score(self, choice: Choice) -> FloatArray | None:
         k = choice.n_groups
         if k not in self._fits:
-            about = self._known, self._items, k, self._rng, self._asking
-            self._fits[k] = fit_partition(self.seen, *about)
+            self._fits[k] = fit_partition(self.seen, self._items, k, self._rng, asking=self._asking)
         fit = self._fits[k]
         found = with_cells(fit, quick=True) if choice.cells else fit.sampled
         if found is None:
@@ -91,7 +89,6 @@ class Split:
 
 def choose_number(
     answers: Answers,
-    given: FloatArray | None,
     items: Vectors | None,
     found: Fit,
     refined: Refined | None,
@@ -100,7 +97,7 @@ def choose_number(
     """What foretells held-out answers best, ``found`` by a search with the number left open, and
     what it ends with where cells differ: ``refined``.
 
-    ``given`` (P,) and ``items`` (N, D): what is known of pairs before the answers.
+    ``items`` (N, D): what is known of pairs before the answers.
     """
     few = answers.n_pairs < max(PAIRS_AN_ITEM * answers.n_items / 2, FEWEST_UNSEEN / HELD_OUT)
     if few or answers.n_items > MAX_ITEMS or len(answers.same) > MAX_ANSWERS:
@@ -108,7 +105,7 @@ def choose_number(
     if 2 * found.problem.same(found.states[0].labels).sum() < MATES * answers.n_items:
         return Choice(None)
     asking = found.problem.asking is not None
-    splits = [Split(answers, given, items, asking, rng) for _ in range(N_SPLITS)]
+    splits = [Split(answers, items, asking, rng) for _ in range(N_SPLITS)]
     ends_with = {False: found.sampled, True: refined or found.sampled}
     n_groups = {cells: int(end.labels.max()) + 1 for cells, end in ends_with.items()}
     kept = _with_cells_or_without(splits, n_groups)
@@ -198,19 +195,9 @@ def foretelling(drawn: IntArray, seen: Answers, unseen: Answers) -> FloatArray:
     p_same = np.zeros(unseen.n_pairs)
     for labels in drawn:
         k = int(labels.max()) + 1
-        own, other = labels[seen.left][seen.pair], labels[seen.right][seen.pair]
-        counts = np.stack(
-            [
-                np.bincount(own * k + other, seen.weight * (seen.same == said), k * k)
-                for said in (False, True)
-            ]
-        ).reshape(2, k, k)
-        counts = counts + counts.transpose(0, 2, 1)
-        inside = np.eye(k, dtype=bool)
-        usual = np.empty((k, k))
-        for part in (inside, ~inside):
-            usual[part] = (counts[1][part].sum() + 1) / (counts[:, part].sum() + 2)
-        rate = (counts[1] + STRENGTH * usual) / (counts.sum(0) + STRENGTH)
+        one, other = labels[seen.left][seen.pair], labels[seen.right][seen.pair]
+        said = cell_counts(one, other, seen.weight * seen.same, k)
+        rate = shrunken_rates(said, cell_counts(one, other, seen.weight, k), STRENGTH)
         p_same += rate[labels[unseen.left], labels[unseen.right]]
     p_same = (p_same / len(drawn))[unseen.pair]
     scores = unseen.weight * np.log(np.where(unseen.same, p_same, 1 - p_same))

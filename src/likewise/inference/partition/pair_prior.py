@@ -1,4 +1,9 @@
-"""P(two items are of one group) from their vectors, learned from beliefs about judged pairs."""
+"""P(two items are of one group) from their vectors, learned from beliefs about judged pairs.
+
+A logistic regression of the beliefs on a few similarities (`pair_similarities`): too few to learn
+single answers by heart, so that the result can be added to what the answers say. In turns with the
+beliefs it is EM (the M-step of a mixture whose base rate depends on features).
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,6 @@ from scipy.special import expit
 from likewise.inference.partition.arrays import FloatArray, IndexArray, IntArray, Vectors
 
 RIDGE = 1.0  # in pairs: a coefficient of a standardised similarity is N(0, 1 / RIDGE)
-
-
-def pair_prior(
-    X: Vectors,
-    left: IndexArray,
-    right: IndexArray,
-    responsibilities: FloatArray,
-) -> FloatArray:
-    """(M,) log-odds that a pair is of one group, from similarities of its items alone.
-
-    A logistic regression of the beliefs (M,) on a few similarities (`pair_similarities`): too few
-    to learn single answers by heart, so that the result can be added to what the answers say. In
-    turns with the beliefs it is EM (the M-step of a mixture whose base rate depends on features).
-    Pairs may be given once or once an answer; items are the rows of X (N, D).
-    """
-    design = pair_similarities(X, left, right)
-    return logistic_log_odds(design, responsibilities)
 
 
 def logistic_log_odds(design: FloatArray, target: FloatArray) -> FloatArray:

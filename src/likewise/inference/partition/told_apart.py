@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from likewise.inference.partition.cells import cell_counts, shrunken_rates
 
 STRENGTH = 20.0  # answers that a rate counts as, before it has any of its own
 STRONG = 3.0  # nats, odds of twenty to one
@@ -31,7 +32,7 @@ def merge_untold(
     group = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     every = np.ones(len(same)) if weight is None else weight
     ends, k = (group[left], group[right]), int(group.max()) + 1
-    asked, said = _counts(*ends, every, k), _counts(*ends, every * same, k)
+    asked, said = cell_counts(*ends, every, k), cell_counts(*ends, every * same, k)
     while len(asked) > 1:
         gain = told_apart(asked, said)
         usual = max(float(np.median(gain.min(axis=1))), 0.0)
@@ -51,24 +52,13 @@ def told_apart(asked: FloatArray, said: FloatArray) -> FloatArray:
     ``asked`` (K, K) answers inside (the diagonal) and across groups, ``said`` those of them that
     are "same". 0 where they are said oftener across than inside.
     """
-    inside = np.eye(len(asked), dtype=bool)
-    rate = np.empty(asked.shape)
-    for part in (inside, ~inside):
-        usual = (said[part].sum() + 1) / (asked[part].sum() + 2)
-        rate[part] = (said[part] + STRENGTH * usual) / (asked[part] + STRENGTH)
+    rate = shrunken_rates(said, asked, STRENGTH)
     own = rate.diagonal()[:, None]
     yes, total = said.diagonal()[:, None], asked.diagonal()[:, None]
     gain = yes * np.log(own / rate) + (total - yes) * np.log((1 - own) / (1 - rate))
     gain[rate >= own] = 0.0
-    gain[inside] = np.inf
+    np.fill_diagonal(gain, np.inf)
     return np.asarray(gain)
-
-
-def _counts(one: IntArray, other: IntArray, weight: FloatArray, k: int) -> FloatArray:
-    """(K, K) symmetric sums of weights (M,) inside and across the groups (M,) at both ends."""
-    cell = np.minimum(one, other) * k + np.maximum(one, other)
-    upper = np.bincount(cell, weight, k * k).reshape(k, k)
-    return np.asarray(upper + np.triu(upper, 1).T)
 
 
 def _merged(counts: FloatArray, one: int, other: int) -> FloatArray:
