@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import likewise as lw
 from cli_cases import complaint, outcome, run
 from group_cases import Records, pairwise_f1, records
 
@@ -93,6 +94,30 @@ def test_a_formula_is_harmless_in_a_spreadsheet(tmp_path: Path) -> None:
     out = tmp_path / "groups.csv"
     assert run("group", str(tmp_path / "pairs.csv"), "--out", str(out)) == 0
     assert "'=1+1" in out.read_text()
+
+
+def test_judged_pairs_and_pairs_to_ask_about_are_written(short_file: Path, tmp_path: Path) -> None:
+    judged, ask = tmp_path / "judged.csv", tmp_path / "ask.csv"
+    given = ("--judged", str(judged), "--ask", str(ask), "--count", "7")
+    assert run("group", str(short_file), *given) == 0
+    found = lw.group(short_file)
+    names = found.item_ids[found.pairs].tolist()
+    assert [[row["left"], row["right"]] for row in rows_of(judged)] == names
+    told = [float(row["probability"]) for row in rows_of(judged)]
+    np.testing.assert_allclose(told, found.pairs_proba, atol=1e-6)
+    asked = [[row["left"], row["right"]] for row in rows_of(ask)]
+    assert len(asked) == 7
+    known = {frozenset(pair) for pair in names}
+    assert not any(frozenset(pair) in known for pair in asked)
+
+
+@pytest.mark.parametrize("option", ["--out", "--judged", "--ask", "--report"])
+def test_what_is_read_is_never_written_over(
+    option: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = file.read_bytes()
+    assert "named twice" in complaint(capsys, "group", str(file), option, str(file))
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typer.core import TyperCommand
 from likewise.errors import InputError
 
 # Options that name what a command writes.
-OUTPUTS = ("out", "report", "export", "approvals", "onnx", "torch", "tables")
+OUTPUTS = ("out", "report", "judged", "ask", "export", "approvals", "onnx", "torch", "tables")
 
 
 class Command(TyperCommand):

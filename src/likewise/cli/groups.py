@@ -24,6 +24,8 @@ from likewise.cli.app import (
 from likewise.cli.output import emit, facts, table
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import RenderableType
 
     from likewise.io.json import Record
@@ -41,6 +43,13 @@ def group(
     out: Annotated[
         Path | None, typer.Option(help="Write a CSV file: item, group, probability.")
     ] = None,
+    judged: Annotated[
+        Path | None, typer.Option(help="Write a CSV file: left, right, probability of each pair.")
+    ] = None,
+    ask: Annotated[
+        Path | None, typer.Option(help="Write a CSV file: left, right of pairs to ask about next.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, help="How many pairs to ask about.")] = 100,
     report: Annotated[
         Path | None, typer.Option(help="Write one self-contained page (HTML) about the groups.")
     ] = None,
@@ -65,7 +74,8 @@ def group(
     from likewise.io.spreadsheets import check_target, write_csv
     from likewise.training.progress import progress_shown
 
-    check_target(out)
+    for target in (out, judged, ask):
+        check_target(target)
     with progress_shown(True, lines=True):
         with stage(None, 0.1):
             from likewise.methods.groups import group as find
@@ -86,11 +96,31 @@ def group(
     columns = _columns(found)
     if out is not None:
         write_csv(out, columns)
+    if judged is not None:
+        write_csv(judged, _named(found, found.pairs, found.pairs_proba))
+    if ask is not None:
+        from likewise.active.suggestion import suggest
+
+        chosen = suggest(found, None if data is None else data.items, given, count)
+        write_csv(ask, _named(found, chosen))
     if report is not None:
         from likewise.report.groups import render_groups
 
         render_groups(found, report, pairs.name)
     emit(json, _summary(found, columns, out), *_shown(found, out))
+
+
+def _named(
+    found: Groups, pairs: NDArray[np.int64], proba: NDArray[np.float64] | None = None
+) -> dict[str, list[object]]:
+    """Pairs (P, 2) by the names of their items, with their probabilities (P,)."""
+    columns: dict[str, list[object]] = {
+        side: found.item_ids[ends].tolist()
+        for side, ends in zip(("left", "right"), pairs.T, strict=True)
+    }
+    if proba is not None:
+        columns["probability"] = [round(float(p), 6) for p in proba]
+    return columns
 
 
 def _columns(found: Groups) -> dict[str, list[object]]:
