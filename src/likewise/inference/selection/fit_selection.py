@@ -8,8 +8,8 @@ one found, and the most flexible one begins from every start; one that tells nei
 the other does not may have learned people's mistakes, and is not taken. What is simpler is kept: no
 features unless they foretell clearly better, than none and than those of other items would (a
 permutation test), or make all judgements far likelier than those do. That people mistake an item is
-believed only where features tell a good part of what people see, and few items lie between the
-classes.
+believed only where features tell a good part of what people see, few items lie between the
+classes, and no class that people see is left without items.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ from likewise.inference.selection.trials import (
     foretold,
     has_faded,
     is_better,
+    loses_a_class,
     most_telling,
     tried,
 )
@@ -95,6 +96,8 @@ def fit_selected(
         state = fit_chosen(problem, channel, chosen)
     elif not isinstance(chosen.head, AsFoundHead):
         state = begun_anew(problem, channel, chosen, state, _neighbours(problem))
+    if loses_a_class(state):
+        return as_perceived(state), PerceivedHead(chosen.head)
     return state, chosen.head
 
 
