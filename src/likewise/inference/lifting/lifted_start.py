@@ -49,9 +49,8 @@ class Forest:
 
 @dataclass(frozen=True)
 class Begin:
-    """A first guess: ``belief`` (N, C), rates ``a``, ``b`` of the answers it implies, ``name``."""
+    """A first guess: ``belief`` (N, C), rates ``a``, ``b`` of the answers it implies."""
 
-    name: str
     belief: Tensor
     a: float
     b: float
@@ -135,7 +134,7 @@ def lifted_start(
     belief = torch.zeros_like(first.items())
     for weight, one in zip(share.tolist(), found):
         belief += weight * aligned(one.items(), first.items())
-    return Begin("lifted", belief, first.a, first.b, first.evidence, tuple(found))
+    return Begin(belief, first.a, first.b, first.evidence, tuple(found))
 
 
 def _temper(graph: Graph) -> float:

@@ -183,7 +183,6 @@ def from_network(problem: JointProblem, channel: Channel) -> Start:
         problem.items,
         problem.build,
         channel,
-        problem.n_classes,
         problem.generator,
         problem.options.start_steps,
     )

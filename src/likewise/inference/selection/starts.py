@@ -92,7 +92,6 @@ def pairwise_start(
     items: Tensor,
     build: Callable[[int], nn.Module],
     channel: Channel,
-    n_classes: int,
     generator: torch.Generator,
     steps: int = 600,
 ) -> tuple[Tensor, Channel]:
