@@ -55,13 +55,13 @@ def test_clusters_get_their_classes_from_noisy_answers() -> None:
     left, right = left[keep], right[keep]
     same = (y[left] == y[right]) ^ (rng.random(len(left)) < 0.1)
     graph = Graph.from_pairs(Pairs(left, right, same, n_items=600))
-    found = lift(graph, cluster, 4, [], seed=0)
+    found = lift(graph, cluster, 4, seed=0)
     assert agreement(found.items(), y) == 1.0
     assert abs(found.a - 0.9) < 0.06
     assert abs(found.b - 0.1) < 0.06
     # The evidence knows the truth from a clustering that lies across the classes.
     across = rng.permutation(cluster)
-    assert found.evidence > lift(graph, across, 4, [], seed=0).evidence + 50
+    assert found.evidence > lift(graph, across, 4, seed=0).evidence + 50
 
 
 def test_evidence_of_a_tree_beats_that_of_a_shuffled_one() -> None:

@@ -150,7 +150,7 @@ def _solve(
     for factor in CUTS:
         number = min(max(round(factor * n_classes), 2), tree.leaves)
         group = np.unique(tree.cut(number), return_inverse=True)[1].astype(np.int64)
-        coarse = lift(graph, group[cluster], n_classes, [], seed)
+        coarse = lift(graph, group[cluster], n_classes, seed)
         hints.append(0.9 * coarse.belief[torch.from_numpy(group)] + 0.1 / n_classes)
     label = np.minimum(tree.cut(n_classes), n_classes - 1)
     hints.append(0.9 * torch.eye(n_classes)[torch.from_numpy(label)] + 0.1 / n_classes)
