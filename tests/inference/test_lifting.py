@@ -7,7 +7,7 @@ import torch
 
 from likewise import Pairs
 from likewise.inference.lifting.hierarchy import Tree
-from likewise.inference.lifting.lifted_start import aligned, embeddings, lifted_start, plant
+from likewise.inference.lifting.lifted_start import embeddings, lifted_start, plant
 from likewise.inference.lifting.lifted_tree import lift_tree
 from likewise.inference.lifting.lifting import lift
 from likewise.inference.lifting.tallies import Tallies
@@ -89,9 +89,3 @@ def test_a_lifted_start_finds_classes_with_one_judgement_an_item() -> None:
     # Answers that mean nothing must not be explained as well.
     nonsense = Graph(graph.left, graph.right, graph.same[torch.randperm(len(graph))], 400)
     assert lifted_start(nonsense, plant(embeddings(X, 5)), 5).evidence < found.evidence - 20
-
-
-def test_aligned_undoes_a_permutation() -> None:
-    belief = torch.softmax(3 * torch.randn(50, 6, generator=torch.Generator().manual_seed(0)), 1)
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
-    torch.testing.assert_close(aligned(belief[:, order], belief), belief)
