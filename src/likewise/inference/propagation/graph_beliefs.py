@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.cluster import KMeans
 
+from likewise.inference.partition.answers import softmax_rows
 from likewise.noise.channels import Channel, RateChannel
 from likewise.pairs import Pairs
 from likewise.pairs.edges import chunks
@@ -188,13 +189,6 @@ def leading_directions(matrix: LinearOperator, n_classes: int) -> FloatMatrix:
 def cluster(embedding: FloatMatrix, n_classes: int, seed: int) -> NDArray[np.integer]:
     """(N,) k-means clusters of embedded items (N, d)."""
     return np.asarray(KMeans(n_classes, n_init=1, random_state=seed).fit(embedding).labels_)
-
-
-def softmax_rows(field: FloatMatrix) -> FloatMatrix:
-    """(n, C) chances in proportion to exp(field)."""
-    chances: FloatMatrix = np.exp(field - field.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
-    return chances
 
 
 def _settle(
