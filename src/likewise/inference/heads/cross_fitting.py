@@ -29,7 +29,7 @@ WORTH = 0.01
 
 @dataclass(frozen=True)
 class Targets:
-    """What EM knows of the items, all (N, C).
+    """What EM knows of the items: (N, C) but for ``weight``.
 
     ``perceived``: posterior of z; ``judged``: likelihood of the judgements about each item alone,
     rows sum to 1 (uniform: nothing known); ``classes``: posterior of y; ``weight`` (N,): 0 leaves

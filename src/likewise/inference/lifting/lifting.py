@@ -2,10 +2,11 @@
 
 Few judgements an item are many judgements a cluster. Under (a, b) = P("same" | classes of the two
 clusters equal, different), which the purity of the clusters is a part of, the classes of M clusters
-are inferred by annealed mean field from many beginnings at once. The bound on the evidence
-log P(judgements | clusters) compares beginnings, numbers of clusters and embeddings alike: clusters
-that are too coarse foretell answers badly, those that are too fine have to be told apart one by
-one.
+are inferred by mean field from many beginnings at once, with deterministic annealing (Rose 1998);
+then two classes are joined and a third is split as in split-and-merge EM (Ueda et al. 2000). The
+bound on the evidence log P(judgements | clusters) compares beginnings, numbers of clusters and
+embeddings alike: clusters that are too coarse foretell answers badly, those that are too fine have
+to be told apart one by one.
 """
 
 from __future__ import annotations

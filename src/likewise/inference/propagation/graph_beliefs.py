@@ -53,8 +53,8 @@ class GraphBeliefs(Generic[OneChannel]):
 def thinned(pairs: Pairs, rng: np.random.Generator, per_item: int = PER_ITEM) -> Pairs:
     """At most about ``per_item`` judgements an item, drawn at random.
 
-    A pair is kept or not by a hash of its two items, wherever it stands: so processes that have
-    the judgements between them keep the same ones.
+    A judgement is kept or not by a hash of its left and its right item, wherever it stands: so
+    processes that have the judgements between them keep the same ones.
     """
     share = per_item * pairs.n_items / (2 * max(total_of(pairs), 1))
     if pairs.is_complete or share >= 1:
