@@ -262,10 +262,8 @@ def test_everything_learned_survives(tmp_path):
     clf.result_ = clf.result_.with_(
         posterior=posterior,
         labels=posterior.argmax(axis=1),
-        judgement_proba=np.linspace(0, 1, 7),
         marginal_transition=lw.noise.symmetric(3, 0.25),
         calibration_temperature=1.5,
-        baselines={"k-means": 0.25},
         warnings=["a sentence."],
     )
     clf.save(tmp_path / "model")
@@ -274,7 +272,6 @@ def test_everything_learned_survives(tmp_path):
     for name, array in clf.result_.arrays().items():
         np.testing.assert_array_equal(back.result_.arrays()[name], array)
     assert back.calibration_temperature_ == 1.5
-    assert back.baselines_ == {"k-means": 0.25}
     np.testing.assert_array_equal(back.labels_, clf.predict(X))
     np.testing.assert_array_equal(back.posterior_, posterior)
 

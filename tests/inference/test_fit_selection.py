@@ -240,10 +240,12 @@ def test_a_silent_head_ends_in_the_classifier_that_tells_unseen_items_best() -> 
     targets = first_targets(torch.eye(3)[torch.from_numpy(y)])
     folds = torch.arange(300) % 4
     rest = targets, torch.eye(3, dtype=torch.float64), folds, torch.Generator().manual_seed(0)
-    silent = with_best_classifier(FlatHead(stiff), [stiff, flexible], *rest)
-    assert isinstance(silent, FlatHead)
-    assert silent.classifier is flexible
-    assert with_best_classifier(stiff, [stiff, flexible], *rest) is stiff
+    for kind in (FlatHead, PriorHead, AsFoundHead):
+        silent = with_best_classifier(kind(stiff), [stiff, flexible], *rest)
+        assert isinstance(silent, kind)
+        assert silent.classifier is flexible
+    for chosen in (stiff, PerceivedHead(stiff)):
+        assert with_best_classifier(chosen, [stiff, flexible], *rest) is chosen
 
 
 def trial_of(belief: torch.Tensor, evidence: float, scores: torch.Tensor) -> Trial:

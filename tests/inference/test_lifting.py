@@ -7,7 +7,7 @@ import torch
 
 from likewise import Pairs
 from likewise.inference.lifting.hierarchy import Tree
-from likewise.inference.lifting.lifted_start import aligned, embeddings, lifted_start, plant
+from likewise.inference.lifting.lifted_start import embeddings, lifted_start, plant
 from likewise.inference.lifting.lifted_tree import lift_tree
 from likewise.inference.lifting.lifting import lift
 from likewise.inference.lifting.tallies import Tallies
@@ -55,13 +55,13 @@ def test_clusters_get_their_classes_from_noisy_answers() -> None:
     left, right = left[keep], right[keep]
     same = (y[left] == y[right]) ^ (rng.random(len(left)) < 0.1)
     graph = Graph.from_pairs(Pairs(left, right, same, n_items=600))
-    found = lift(graph, cluster, 4, [], seed=0)
+    found = lift(graph, cluster, 4, seed=0)
     assert agreement(found.items(), y) == 1.0
     assert abs(found.a - 0.9) < 0.06
     assert abs(found.b - 0.1) < 0.06
     # The evidence knows the truth from a clustering that lies across the classes.
     across = rng.permutation(cluster)
-    assert found.evidence > lift(graph, across, 4, [], seed=0).evidence + 50
+    assert found.evidence > lift(graph, across, 4, seed=0).evidence + 50
 
 
 def test_evidence_of_a_tree_beats_that_of_a_shuffled_one() -> None:
@@ -89,9 +89,3 @@ def test_a_lifted_start_finds_classes_with_one_judgement_an_item() -> None:
     # Answers that mean nothing must not be explained as well.
     nonsense = Graph(graph.left, graph.right, graph.same[torch.randperm(len(graph))], 400)
     assert lifted_start(nonsense, plant(embeddings(X, 5)), 5).evidence < found.evidence - 20
-
-
-def test_aligned_undoes_a_permutation() -> None:
-    belief = torch.softmax(3 * torch.randn(50, 6, generator=torch.Generator().manual_seed(0)), 1)
-    order = torch.tensor([3, 0, 5, 1, 4, 2])
-    torch.testing.assert_close(aligned(belief[:, order], belief), belief)

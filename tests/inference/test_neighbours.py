@@ -41,7 +41,7 @@ def test_eigenmaps_part_two_rings_that_distance_does_not() -> None:
     angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     ring = np.stack([np.cos(angle), np.sin(angle)], 1)
     points = np.concatenate([ring, 3 * ring]).astype(np.float32)
-    axes = eigenmaps(nearest_neighbours(points, 6).affinity(), 2)
+    axes = eigenmaps(nearest_neighbours(points, 6), 2)
     inner, outer = axes[:200], axes[200:]
     parted = [max(a.max() < b.min(), b.max() < a.min()) for a, b in zip(inner.T, outer.T)]
     assert any(parted)

@@ -87,6 +87,12 @@ def test_beliefs_follow_what_is_known():
     assert in_known_order(belief, None) is belief
 
 
+def test_beliefs_in_the_order_of_others_undo_a_permutation():
+    belief = torch.softmax(3 * torch.randn(50, 6, generator=torch.Generator().manual_seed(0)), 1)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    torch.testing.assert_close(in_known_order(belief[:, order], belief), belief)
+
+
 def test_known_items_speak_for_their_micro_cluster():
     none = torch.zeros(0, dtype=torch.long)
     graph = Graph(none, none, none.bool(), 4, known=one_hot(np.array([1, -1, -1, -1]), 3))

@@ -33,7 +33,6 @@ def test_there_and_back():
         channel=RateChannel(0.8, 0.1),
         annotators={"annotator": ["ann"], "reliability": [0.9]},
         labels=np.arange(4),
-        baselines={"majority": 0.5},
         class_evidence={"rule": "spectrum", "sizes": [3, 4]},
         judgements_held_out=True,
     )
@@ -69,7 +68,6 @@ def test_older_files_lack_what_came_later():
         ({"history": [3]}, "'history' is of the wrong type"),
         ({"warnings": "none"}, "'warnings' is of the wrong type"),
         ({"annotators": {"annotator": "ann"}}, "'annotators' is of the wrong type"),
-        ({"baselines": {"majority": "high"}}, "'baselines' is of the wrong type"),
         ({"channel": []}, "'channel' is of the wrong type"),
         ({"transition": [[2.0]]}, "must sum to 1"),
         ({"telepathy": 1}, "'telepathy' that no fit has"),

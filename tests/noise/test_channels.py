@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from likewise.errors import InputError
-from likewise.noise.annotators import AnnotatorChannel, expected_reliability
+from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import ConfusionChannel, ExactChannel, RateChannel
 from likewise.noise.registry import channel_from_dict
 
@@ -95,12 +95,6 @@ def test_predict_same_agrees_between_channels_of_two_rates():
     torch.testing.assert_close(two, full)
     sure = torch.eye(3)
     torch.testing.assert_close(ExactChannel().predict_same(sure, sure), torch.ones(3))
-
-
-def test_reliability_is_a_mean_by_annotator():
-    right = torch.tensor([1.0, 0.5, 0.0])
-    found = expected_reliability(right, torch.tensor([0, 0, 2]), 3)
-    torch.testing.assert_close(found, torch.tensor([0.75, 0.0, 0.0]).double())
 
 
 def test_impossible_channels_are_refused():

@@ -1,4 +1,4 @@
-"""What judgements say together: EM on the judgement graph, and partitions without features.
+"""What judgements say together: EM on the judgement graph, and partitions.
 
 Loaded when first used, so that partitions need not wait for torch.
 """

@@ -38,7 +38,7 @@ NOT = {KEPT: "not"}
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a method learned. N items, M judgements, C classes."""
+    """What a method learned. N items, C classes."""
 
     method: str
     """Its name in `likewise.methods.registry`."""
@@ -65,14 +65,10 @@ class FitResult:
     """(N, C) class posterior of the fitted items *given their judgements*."""
     labels: NDArray[np.int64] | None = field(default=None, metadata=ARRAY)
     """(N,) class of the fitted items given their judgements, as numbers."""
-    judgement_proba: NDArray[np.float64] | None = field(default=None, metadata=ARRAY)
-    """(M,) probability that the two items of each judgement are of one class."""
     marginal_transition: FloatMatrix | None = None
     """(C, C) T over all items, sure or not, where noise depends on the item; None elsewhere."""
     calibration_temperature: float | None = None
     """What the logits were divided by, so that probabilities suit judgements not trained on."""
-    baselines: dict[str, float] | None = None
-    """Scores of simple procedures on the same judgements, by name."""
     judgements_held_out: bool = False
     """Whether judgements among the held-out items were kept from training altogether."""
     class_evidence: dict[str, object] | None = None

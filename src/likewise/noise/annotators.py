@@ -181,10 +181,3 @@ class AnnotatorChannel:
         eye = torch.eye(self.eta.shape[0], dtype=torch.bool)
         # A cell falls back to what all cells of its kind say.
         return torch.where(eye, self.eta[eye].mean(), self.eta[~eye].mean())
-
-
-def expected_reliability(right: Tensor, annotator: Tensor, n_annotators: int) -> Tensor:
-    """(R,) expected share of right answers, from P(answer m is right) (M,) and who gave it (M,)."""
-    total = torch.zeros(n_annotators, dtype=torch.float64).index_add_(0, annotator, right.double())
-    count = torch.bincount(annotator, minlength=n_annotators).double()
-    return total / count.clamp(min=1)

@@ -10,7 +10,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ WORTH = 0.01
 
 @dataclass(frozen=True)
 class Targets:
-    """What EM knows of the items, all (N, C).
+    """What EM knows of the items: (N, C) but for ``weight``.
 
     ``perceived``: posterior of z; ``judged``: likelihood of the judgements about each item alone,
     rows sum to 1 (uniform: nothing known); ``classes``: posterior of y; ``weight`` (N,): 0 leaves
@@ -50,6 +50,9 @@ class Targets:
 class Head(Protocol):
     """A classifier that EM can fit to soft targets."""
 
+    reads_transition: ClassVar[bool]
+    """Whether EM estimates T from it; if not, what people see is what an item is."""
+
     @property
     def temperatures(self) -> tuple[float, ...]:
         """By what EM may divide this head's logits, to mend its confidence."""
@@ -67,27 +70,41 @@ class Head(Protocol):
         """One module from items to (n, C) logits of g, fitted to all items."""
 
 
-@dataclass
-class ReplayedHead:
-    """A head whose cross-fits are kept, so that a fit that was cut short can go on."""
+@dataclass(frozen=True)
+class WrappedHead:
+    """A head that does as its ``classifier`` does, in all that it does not override."""
 
-    head: Head
-    replay_cache: ReplayCache
+    classifier: Head
+    reads_transition: ClassVar[bool] = True
+    classifier_chosen: ClassVar[bool] = True
+    """Whether unseen judgements chose the classifier, used as it is here."""
 
     @property
     def temperatures(self) -> tuple[float, ...]:
-        return self.head.temperatures
+        return self.classifier.temperatures
+
+    def crossfit(
+        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        return self.classifier.crossfit(targets, transition, folds, generator)
+
+    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+        return self.classifier.finish(targets, temperature, generator)
+
+
+@dataclass(frozen=True)
+class ReplayedHead(WrappedHead):
+    """A head whose cross-fits are kept, so that a fit that was cut short can go on."""
+
+    replay_cache: ReplayCache
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
         fitted = self.replay_cache.step(
-            lambda: self.head.crossfit(targets, transition, folds, generator), generator
+            lambda: self.classifier.crossfit(targets, transition, folds, generator), generator
         )
         return fitted.to(targets.perceived.device)
-
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        return self.head.finish(targets, temperature, generator)
 
 
 def log_perceived(log_g: Tensor, transition: Tensor) -> Tensor:
@@ -109,6 +126,7 @@ class NetworkHead:
     ``build(seed)`` makes a fresh module from raw items to (n, C) logits.
     """
 
+    reads_transition: ClassVar[bool] = True
     items: Tensor
     build: Callable[[int], nn.Module]
     epochs: int = 40

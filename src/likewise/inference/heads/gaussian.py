@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -102,6 +103,7 @@ class GaussianHead:
     the items out of fold (`Discriminants`).
     """
 
+    reads_transition: ClassVar[bool] = True
     features: Features
     stiffness: float = 1.0
 

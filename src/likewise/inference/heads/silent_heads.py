@@ -4,60 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from likewise.inference.heads.cross_fitting import Head, Targets
+from likewise.inference.heads.cross_fitting import Head, Targets, WrappedHead
 
 
 @dataclass(frozen=True)
-class FlatHead:
+class FlatHead(WrappedHead):
     """Features without a say: every class as likely for every item, until the very end."""
 
-    classifier: Head
-
-    @property
-    def temperatures(self) -> tuple[float, ...]:
-        return (1.0,)
+    reads_transition: ClassVar[bool] = False
+    classifier_chosen: ClassVar[bool] = False
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
     ) -> Tensor:
         return torch.log_softmax(torch.zeros_like(targets.classes), dim=1)
 
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        return self.classifier.finish(targets, temperature, generator)
-
 
 @dataclass(frozen=True)
-class PriorHead(FlatHead):
+class PriorHead(WrappedHead):
     """Features that help to find what people see, and know too little to say that people err."""
 
-    def crossfit(
-        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
-    ) -> Tensor:
-        return self.classifier.crossfit(targets, transition, folds, generator)
+    reads_transition: ClassVar[bool] = False
+    classifier_chosen: ClassVar[bool] = False  # but with a T
 
 
 @dataclass(frozen=True)
-class PerceivedHead:
-    """The same with a T that is read as part of the features' blur: what people see is what an item
-    is, and f = g @ T foretells that."""
-
-    classifier: Head
-
-    @property
-    def temperatures(self) -> tuple[float, ...]:
-        return self.classifier.temperatures
-
-    def crossfit(
-        self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
-    ) -> Tensor:
-        return self.classifier.crossfit(targets, transition, folds, generator)
-
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        return self.classifier.finish(targets, temperature, generator)
+class PerceivedHead(WrappedHead):
+    """Features that say what people see, through a T that is part of their blur: what people see is
+    what an item is, and f = g @ T foretells that."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +46,11 @@ class AsFoundHead(FlatHead):
 
 
 @dataclass(frozen=True)
-class ShuffledHead:
+class ShuffledHead(WrappedHead):
     """Every item with another one's features: what still helps then is not owed to features."""
 
-    classifier: Head
     order: Tensor
     """(N,) whose features an item has."""
-
-    @property
-    def temperatures(self) -> tuple[float, ...]:
-        return self.classifier.temperatures
 
     def crossfit(
         self, targets: Targets, transition: Tensor, folds: Tensor, generator: torch.Generator
@@ -100,9 +74,9 @@ def with_best_classifier(
     folds: Tensor,
     generator: torch.Generator,
 ) -> Head:
-    """The same head; a silent one ends in whichever of ``heads`` tells the classes best of items
-    that it has not seen: while classes were found, it had no say, and was not compared."""
-    if not isinstance(head, FlatHead):
+    """The same head; one whose classifier nothing chose ends in whichever of ``heads`` tells the
+    classes best of items that it has not seen."""
+    if not isinstance(head, WrappedHead) or head.classifier_chosen:
         return head
 
     def told(one: Head) -> float:

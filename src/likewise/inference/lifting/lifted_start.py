@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
 from likewise.inference.lifting.hierarchy import Tree
@@ -26,6 +25,7 @@ from likewise.inference.lifting.neighbours import (
     principal_components,
 )
 from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.known import in_known_order
 
 LEAVES = (200, 400)  # micro-clusters of a tree, where there are items enough
 FEW_ITEMS = 5_000  # below which one size of tree is enough
@@ -49,9 +49,8 @@ class Forest:
 
 @dataclass(frozen=True)
 class Begin:
-    """A first guess: ``belief`` (N, C), rates ``a``, ``b`` of the answers it implies, ``name``."""
+    """A first guess: ``belief`` (N, C), rates ``a``, ``b`` of the answers it implies."""
 
-    name: str
     belief: Tensor
     a: float
     b: float
@@ -68,9 +67,8 @@ def embeddings(items: NDArray[np.generic], n_classes: int, seed: int = 0) -> lis
     scores = principal_components(items, seed=seed)
     if len(scores) < 4 * NEIGHBOURS:
         return [scores]
-    near = nearest_neighbours(scores)
     depths = sorted({min(round(f * n_classes) + 2, MAX_AXES, len(scores) // 4) for f in (1, 2, 3)})
-    axes = eigenmaps(near.affinity(), depths[-1], seed)
+    axes = eigenmaps(nearest_neighbours(scores), depths[-1], seed)
     return [np.ascontiguousarray(axes[:, :depth]) for depth in depths]
 
 
@@ -134,8 +132,8 @@ def lifted_start(
     share = torch.softmax(evidence / _temper(graph), dim=0)
     belief = torch.zeros_like(first.items())
     for weight, one in zip(share.tolist(), found):
-        belief += weight * aligned(one.items(), first.items())
-    return Begin("lifted", belief, first.a, first.b, first.evidence, tuple(found))
+        belief += weight * in_known_order(one.items(), first.items())
+    return Begin(belief, first.a, first.b, first.evidence, tuple(found))
 
 
 def _temper(graph: Graph) -> float:
@@ -151,7 +149,7 @@ def _solve(
     for factor in CUTS:
         number = min(max(round(factor * n_classes), 2), tree.leaves)
         group = np.unique(tree.cut(number), return_inverse=True)[1].astype(np.int64)
-        coarse = lift(graph, group[cluster], n_classes, [], seed)
+        coarse = lift(graph, group[cluster], n_classes, seed)
         hints.append(0.9 * coarse.belief[torch.from_numpy(group)] + 0.1 / n_classes)
     label = np.minimum(tree.cut(n_classes), n_classes - 1)
     hints.append(0.9 * torch.eye(n_classes)[torch.from_numpy(label)] + 0.1 / n_classes)
@@ -162,10 +160,3 @@ def _told(others: Sequence[Lifted], one: Lifted) -> list[Tensor]:
     """(M, C) what other trees say of the clusters of ``one``."""
     told = [carried(other.items(), one.cluster) for other in others if other is not one]
     return [one.belief, *told]
-
-
-def aligned(belief: Tensor, reference: Tensor) -> Tensor:
-    """``belief`` (N, C) with its classes in the order that agrees best with ``reference``."""
-    overlap = (reference.double().T @ belief.double()).cpu().numpy()
-    order = linear_sum_assignment(-overlap)[1]
-    return belief[:, torch.from_numpy(order)]

@@ -1,4 +1,8 @@
-"""Lifting under the prior of a tree of the micro-clusters (`hierarchy`)."""
+"""Lifting under the prior of a tree of the micro-clusters (`hierarchy`).
+
+Structured mean field (Saul & Jordan 1996): a cluster's judgements by the mean belief of those it
+was compared to, the tree exactly.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +58,7 @@ def lift_tree(
 def _settled(
     tallies: Tallies, tree: Tree, begun: Tensor, kappa: Tensor, sweeps: int
 ) -> tuple[Tensor, Tensor, float, Tensor]:
-    """The best of beginnings (R, M, C), with κ (R,): beliefs (M, C), rates (2,), evidence, κ.
-
-    Structured mean field: a cluster's judgements by the mean belief of those it was compared to,
-    the tree exactly.
-    """
+    """The best of beginnings (R, M, C), with κ (R,): beliefs (M, C), rates (2,), evidence, κ."""
     runs, size, n_classes = begun.shape
     keep = tree.keep(kappa)
     q, rates = begun.clone(), rates_of(tallies, begun)

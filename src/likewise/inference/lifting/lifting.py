@@ -2,10 +2,11 @@
 
 Few judgements an item are many judgements a cluster. Under (a, b) = P("same" | classes of the two
 clusters equal, different), which the purity of the clusters is a part of, the classes of M clusters
-are inferred by annealed mean field from many beginnings at once. The bound on the evidence
-log P(judgements | clusters) compares beginnings, numbers of clusters and embeddings alike: clusters
-that are too coarse foretell answers badly, those that are too fine have to be told apart one by
-one.
+are inferred by mean field from many beginnings at once, with deterministic annealing (Rose 1998);
+then two classes are joined and a third is split as in split-and-merge EM (Ueda et al. 2000). The
+bound on the evidence log P(judgements | clusters) compares beginnings, numbers of clusters and
+embeddings alike: clusters that are too coarse foretell answers badly, those that are too fine have
+to be told apart one by one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from likewise.inference.lifting.tallies import (
 )
 from likewise.inference.propagation.graph import Graph
 
+RESTARTS = 24
 TEMPERATURES = (4.0, 2.5, 1.6, 1.0)
 SWEEPS = 10  # at each temperature but the last
 SETTLE = 40  # sweeps at temperature 1, at most
@@ -66,37 +68,24 @@ def micro_clusters(points: NDArray[np.float32], number: int, seed: int) -> NDArr
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
-def lift(
-    graph: Graph,
-    cluster: NDArray[np.int64],
-    n_classes: int,
-    hints: list[Tensor],
-    seed: int,
-    restarts: int = 24,
-) -> Lifted:
-    """Classes of the clusters (N,), from ``hints`` (M, C) and ``restarts`` random beginnings.
+def lift(graph: Graph, cluster: NDArray[np.int64], n_classes: int, seed: int) -> Lifted:
+    """Classes of the clusters (N,), from random beginnings.
 
     The best of them is then improved by joining two classes and splitting a third: what mean field
     cannot do one cluster at a time.
     """
     tallies = Tallies.of(graph, cluster)
     generator = torch.Generator().manual_seed(seed)
-    random = torch.rand((restarts, len(tallies.same), n_classes), generator=generator)
+    random = torch.rand((RESTARTS, len(tallies.same), n_classes), generator=generator)
     found = _best(tallies, torch.softmax(2 * random, dim=2), TEMPERATURES)
-    if hints:
-        found = max(found, _best(tallies, torch.stack(hints).to(random), (1.0,)), key=_worth)
     for _ in range(IMPROVEMENTS if n_classes > 2 else 0):
         proposals = joined_and_split(tallies, found[0], found[1])
         better = _best(tallies, proposals, (1.0,), settle=20)
-        if _worth(better) <= _worth(found) + 0.1:
+        if better[2] <= found[2] + 0.1:
             break
         found = better
     q, rates, evidence = found
     return Lifted(cluster, q, float(rates[0]), float(rates[1]), evidence)
-
-
-def _worth(found: tuple[Tensor, Tensor, float]) -> float:
-    return found[2]
 
 
 def _best(

@@ -7,6 +7,7 @@ beliefs (`spreading`) both stand on it. Sixty thousand items take about half a m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -71,7 +72,8 @@ class Neighbours:
         return apart < FEWER * others and agreed > AGREES * most
 
     def affinity(self) -> sparse.csr_array:
-        """(N, N) symmetric weights in [0, 1]: exp(-d² / (s_i s_j)), s the distance to the last.
+        """(N, N) symmetric weights in [0, 1]: exp(-d² / (s_i s_j)), s the distance to the
+        middle one of the k neighbours.
 
         Self-tuning scales (Zelnik-Manor & Perona 2004): dense and thin regions count alike.
         """
@@ -82,6 +84,14 @@ class Neighbours:
         weights = np.exp(-np.minimum(squared, 50)).ravel()
         half = sparse.coo_array((weights, (rows, self.index.ravel())), shape=(n, n)).tocsr()
         return (half.maximum(half.T)).astype(np.float32)
+
+    @cached_property
+    def walk(self) -> tuple[sparse.csr_array, FloatMatrix]:
+        """(N, N) D^-1/2 W D^-1/2 of the affinity W of degrees D, and (N,) D^-1/2."""
+        affinity = self.affinity()
+        root = 1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12))
+        scaling = sparse.dia_array((root[None], [0]), shape=affinity.shape)
+        return (scaling @ affinity @ scaling).tocsr().astype(np.float32), root
 
 
 def _agreement(perceived: Tensor, scores: Tensor) -> float:
@@ -156,19 +166,16 @@ def _top(score: Tensor, k: int, width: int = 64) -> tuple[Tensor, Tensor]:
     return best, torch.gather(place, 1, position)
 
 
-def eigenmaps(affinity: sparse.csr_array, n_vectors: int, seed: int = 0) -> FloatMatrix:
-    """(N, n_vectors) Laplacian eigenmaps (Belkin & Niyogi 2003), each axis weighted by its
-    eigenvalue: what random walks on the graph forget slowly counts more.
+def eigenmaps(near: Neighbours, n_vectors: int, seed: int = 0) -> FloatMatrix:
+    """(N, n_vectors) Laplacian eigenmaps (Belkin & Niyogi 2003) of the graph of neighbours, each
+    axis weighted by its eigenvalue: what random walks on the graph forget slowly counts more.
 
     Each connected component beyond the first takes up an axis of its own, as it should.
     """
-    degree = np.asarray(affinity.sum(1)).ravel()
-    root = 1 / np.sqrt(np.maximum(degree, 1e-12))
-    scaling = sparse.dia_array((root[None], [0]), shape=affinity.shape)
-    walk = (scaling @ affinity @ scaling).tocsr().astype(np.float32)
-    pieces, _ = connected_components(affinity, directed=False)
-    wanted = min(n_vectors + 1, len(degree) - 2)
-    start = np.random.default_rng(seed).normal(size=len(degree)).astype(np.float32)
+    walk, root = near.walk
+    pieces, _ = connected_components(walk, directed=False)
+    wanted = min(n_vectors + 1, len(near) - 2)
+    start = np.random.default_rng(seed).normal(size=len(near)).astype(np.float32)
     values, vectors = leading_vectors(walk, wanted, start, tol=1e-4)
     order = np.argsort(-values)
     vectors = vectors[:, order] * root[:, None]

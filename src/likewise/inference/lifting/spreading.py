@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from torch import Tensor
 
 from likewise.inference.lifting.neighbours import Neighbours
@@ -34,10 +33,7 @@ def spread(near: Neighbours, evidence: Tensor) -> Tensor:
 
 def spread_mass(near: Neighbours, told: NDArray[Float]) -> NDArray[Float]:
     """(N, C) how much of the evidence (N, C) reaches each item from the others, not normalised."""
-    affinity = near.affinity()
-    root = 1 / np.sqrt(np.maximum(np.asarray(affinity.sum(axis=1)).ravel(), 1e-12))
-    scaling = sparse.dia_array((root[None], [0]), shape=affinity.shape)
-    walk = (scaling @ affinity @ scaling).tocsr().astype(told.dtype)
+    walk = near.walk[0].astype(told.dtype)
     found = told
     for _ in range(SWEEPS):
         found = ALPHA * (walk @ found) + told

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from likewise.inference.partition.answers import softmax_rows
 from likewise.inference.propagation.graph_beliefs import (
     SWEEPS,
     FloatMatrix,
@@ -23,7 +24,6 @@ from likewise.inference.propagation.graph_beliefs import (
     are_few,
     leading_directions,
     likeliest,
-    softmax_rows,
     weight_unit,
 )
 from likewise.noise.annotators import AnnotatorChannel

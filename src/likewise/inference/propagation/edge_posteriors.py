@@ -1,4 +1,4 @@
-"""What inference says of single judgements: are the two equal, and what is expected in each table.
+"""What inference says of single judgements: what is expected in each table.
 
 Where messages tell, what the ends of a judgement believe is without that judgement, and the
 judgement itself is then counted once; in mean field, beliefs stand for themselves.
@@ -12,14 +12,12 @@ from torch import Tensor
 from likewise.inference.propagation.belief_propagation import TINY, cavities
 from likewise.inference.propagation.graph import Graph, edge_width
 from likewise.inference.propagation.posterior import Posterior
-from likewise.noise.channels import Channel, ExactChannel
+from likewise.noise.channels import Channel
 
 ANSWERS_A_TABLE = 32  # at least, for tables of class pairs to be worked out one after the other
 
 
-def edge_statistics(
-    posterior: Posterior, graph: Graph, channel: Channel, n_groups: int | None = None
-) -> Tensor:
+def edge_statistics(posterior: Posterior, graph: Graph, channel: Channel) -> Tensor:
     """Expected counts of (equal, different) (G, 2), or of class pairs (G, C, C), by group."""
     table = channel.log_table().to(posterior.log_belief)
     if not channel.two_rate and graph.weight is None and len(graph) >= ANSWERS_A_TABLE * len(table):
@@ -52,18 +50,6 @@ def _cell_statistics(posterior: Posterior, graph: Graph, channel: Channel, table
                 norm = (one @ likelihood[number] * other).sum(1, keepdim=True).clamp_min(TINY)
                 counts[number] += likelihood[number] * ((one / norm).T @ other)
     return counts.double().cpu()
-
-
-def equal_probability(posterior: Posterior, graph: Graph, channel: Channel) -> Tensor:
-    """(M,) P(z_i = z_j | all judgements) of every judgement of the graph that was inferred on."""
-    if isinstance(channel, ExactChannel):
-        return graph.same.to(posterior.log_belief.dtype)
-    table = channel.log_table().to(posterior.log_belief)
-    parts = []
-    for part in graph.chunks(edge_width(channel, posterior.log_belief)):
-        joint = _edge_posterior(posterior, graph, channel, part, table)
-        parts.append(joint[:, 0] if channel.two_rate else joint.diagonal(dim1=1, dim2=2).sum(1))
-    return torch.cat(parts) if parts else torch.zeros(0)
 
 
 def _ends(posterior: Posterior, graph: Graph, part: slice) -> tuple[Tensor, Tensor]:

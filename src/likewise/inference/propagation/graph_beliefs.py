@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.cluster import KMeans
 
+from likewise.inference.partition.answers import softmax_rows
 from likewise.noise.channels import Channel, RateChannel
 from likewise.pairs import Pairs
 from likewise.pairs.edges import chunks
@@ -52,8 +53,8 @@ class GraphBeliefs(Generic[OneChannel]):
 def thinned(pairs: Pairs, rng: np.random.Generator, per_item: int = PER_ITEM) -> Pairs:
     """At most about ``per_item`` judgements an item, drawn at random.
 
-    A pair is kept or not by a hash of its two items, wherever it stands: so processes that have
-    the judgements between them keep the same ones.
+    A judgement is kept or not by a hash of its left and its right item, wherever it stands: so
+    processes that have the judgements between them keep the same ones.
     """
     share = per_item * pairs.n_items / (2 * max(total_of(pairs), 1))
     if pairs.is_complete or share >= 1:
@@ -188,13 +189,6 @@ def leading_directions(matrix: LinearOperator, n_classes: int) -> FloatMatrix:
 def cluster(embedding: FloatMatrix, n_classes: int, seed: int) -> NDArray[np.integer]:
     """(N,) k-means clusters of embedded items (N, d)."""
     return np.asarray(KMeans(n_classes, n_init=1, random_state=seed).fit(embedding).labels_)
-
-
-def softmax_rows(field: FloatMatrix) -> FloatMatrix:
-    """(n, C) chances in proportion to exp(field)."""
-    chances: FloatMatrix = np.exp(field - field.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
-    return chances
 
 
 def _settle(

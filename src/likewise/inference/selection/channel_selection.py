@@ -13,10 +13,11 @@ from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import Posterior
 from likewise.inference.selection.ranking import answer_log_likelihood, held_out, jackknife_error
 from likewise.noise.annotators import AnnotatorChannel
-from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
+from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
 
 MAX_CONFUSION_FLOATS = 200_000_000
 JUDGED_A_CELL = 20
+ROUNDS = 4  # in which a channel is refitted
 ENOUGH_TESTS = 5  # redundant judgements below which "nothing contradicts" means nothing
 
 
@@ -73,7 +74,6 @@ def compare_channels(
     graph: Graph,
     options: dict[str, Channel],
     generator: torch.Generator,
-    rounds: int = 4,
     start: Posterior | None = None,
 ) -> Comparison:
     """Fit each channel to most of the judgements, f (N, C) held fixed, and score the rest.
@@ -86,11 +86,9 @@ def compare_channels(
     scores: dict[str, Tensor] = {}
     for name, channel in options.items():
         posterior = infer(log_f, train, channel, iterations=10, start=start)
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             channel = channel.update(edge_statistics(posterior, train, channel))
             posterior = infer(log_f, train, channel, iterations=5, start=posterior)
-            if isinstance(channel, ExactChannel):
-                break
         fitted[name] = channel
         scores[name] = answer_log_likelihood(posterior.belief, test, channel).double()
     means = {name: float(score.mean()) for name, score in scores.items()}

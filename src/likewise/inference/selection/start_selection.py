@@ -64,10 +64,10 @@ def fit_exact(problem: JointProblem) -> tuple[State, Head]:
     label = component_start(contract(problem.graph), problem.n_classes)
     named = label >= 0
     shape = (problem.graph.n_items, problem.n_classes)
-    guess = torch.full(shape, 1 / problem.n_classes, device=label.device)
-    guess[named] = torch.eye(problem.n_classes, device=label.device)[label[named]]
-    guess = in_known_order(guess, problem.graph.known)
-    start = first_targets(guess, named.float())
+    belief = torch.full(shape, 1 / problem.n_classes, device=label.device)
+    belief[named] = torch.eye(problem.n_classes, device=label.device)[label[named]]
+    belief = in_known_order(belief, problem.graph.known)
+    start = first_targets(belief, named.float())
     # A network, always: Gaussians would have to know the classes that no group names yet.
     head = problem.network_head()
     state = run_em(problem.graph, head, ExactChannel(), start, problem.options, problem.generator)
@@ -183,7 +183,6 @@ def from_network(problem: JointProblem, channel: Channel) -> Start:
         problem.items,
         problem.build,
         channel,
-        problem.n_classes,
         problem.generator,
         problem.options.start_steps,
     )

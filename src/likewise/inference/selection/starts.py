@@ -22,7 +22,7 @@ from likewise.inference.propagation.graph import Contraction, Graph
 from likewise.inference.propagation.posterior import Posterior
 from likewise.io.progress import tracked
 from likewise.nn.cpu_kernels import similarities, softmax
-from likewise.noise.channels import Channel, ExactChannel
+from likewise.noise.channels import Channel
 from likewise.pairs import spectrum
 from likewise.training.adamw import AdamW
 
@@ -92,7 +92,6 @@ def pairwise_start(
     items: Tensor,
     build: Callable[[int], nn.Module],
     channel: Channel,
-    n_classes: int,
     generator: torch.Generator,
     steps: int = 600,
 ) -> tuple[Tensor, Channel]:
@@ -141,8 +140,6 @@ def _predict(module: nn.Module, items: Tensor) -> Tensor:
 
 def _refit(channel: Channel, graph: Graph, g: Tensor) -> Channel:
     """A few EM updates of the channel with the network held fixed, judgement by judgement."""
-    if isinstance(channel, ExactChannel):
-        return channel
     equal = torch.cat(
         [(g[graph.left[part]] * g[graph.right[part]]).sum(1) for part in graph.chunks()]
     )

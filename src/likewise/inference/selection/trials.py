@@ -13,7 +13,7 @@ from torch import Tensor
 
 from likewise.inference.em import Options, State
 from likewise.inference.heads.cross_fitting import Head, log_perceived
-from likewise.inference.heads.silent_heads import AsFoundHead, FlatHead, PerceivedHead
+from likewise.inference.heads.silent_heads import AsFoundHead, PerceivedHead
 from likewise.inference.problem import JointProblem, nearly_identity
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.posterior import entropy
@@ -60,12 +60,12 @@ def fit_with(problem: JointProblem, head: Head, start: Start) -> State:
     if problem.n_classes > MANY_CLASSES:  # messages cost as many: go on from the last round's
         iterations = min(iterations, FEW_ITERATIONS)
     options: Options = replace(problem.options, rounds=rounds, iterations=iterations)
-    if isinstance(head, FlatHead):
+    if not head.reads_transition:
         options = replace(options, transition=nearly_identity(problem.n_classes))
     state = em_from(problem, head, start, options)
     if isinstance(head, PerceivedHead):
         return as_perceived(state)
-    if not isinstance(head, FlatHead):
+    if head.reads_transition:
         return state
     # However sure they are of other classes: what people see is what an item is.
     return replace(state, targets=replace(state.targets, classes=state.targets.perceived))
