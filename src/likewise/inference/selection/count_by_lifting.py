@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from likewise.inference.lifting.lifted_start import Forest, embeddings, lifted_start, plant
 from likewise.inference.lifting.neighbours import NEIGHBOURS
 from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.ranking import weights_of
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence
 
@@ -62,7 +63,8 @@ def _climb(
 
 
 def _of_share(graph: Graph) -> float:
-    """Log-likelihood of the answers by their share of "same" alone."""
-    same, total = int(graph.same.sum()), len(graph)
+    """Log-likelihood of the answers by their share of "same" alone, weighted as lifting does it."""
+    weight = weights_of(graph)
+    same, total = float(weight[graph.same].sum()), float(weight.sum())
     parts = np.array([same, total - same]) / total
     return float(total * (parts * np.log(np.maximum(parts, 1e-12))).sum())
