@@ -55,6 +55,7 @@ def test_only_few_features_and_judgements_are_counted_by_fits():
     assert can_count(X, pairs)
     assert not can_count(X.reshape(240, 8, 5), pairs)  # images
     assert not can_count(X, pairs.select(np.arange(90)))
+    assert not can_count(X, weighted(pairs, np.arange(len(pairs)) < 90))
     assert not can_count(X, Pairs.from_labels(np.arange(240) % 3))
     assert not can_count(np.zeros((10_000, 2)), pairs)
 
@@ -202,6 +203,7 @@ def test_only_items_that_may_show_clusters_are_lifted():
     assert not can_lift(np.zeros((130, 6000), np.float32), pairs)
     assert not can_lift(X[:50], pairs)
     assert not can_lift(X, pairs.select(np.arange(90)))
+    assert not can_lift(X, weighted(pairs, np.arange(len(pairs)) < 90))
     assert not can_lift(X, Pairs.from_labels(np.arange(130) % 3))
 
 

@@ -68,7 +68,7 @@ ErrorOf = Callable[[Tensor], float]  # standard error of a mean of scores (m,)
 def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
     """Whether features (N, d) and judgements are such that several fits take seconds each."""
     small = items.ndim == 2 and len(items) <= MAX_GAUSSIAN_ITEMS
-    return small and not pairs.is_complete and FEWEST <= len(pairs) <= MOST
+    return small and not pairs.is_complete and FEWEST <= len(pairs.that_count()) <= MOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ def count_by_evidence(
 
     Numbers up to ``at_least`` are tried in any case. None where no item differs from another.
     """
-    pairs = pairs.explicit()
+    pairs = pairs.explicit().that_count()
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     held = held_out(Graph.from_pairs(pairs), generator).numpy()
     problem = make_brief_problem(items, pairs.select(~held), rng)

@@ -29,7 +29,7 @@ def can_lift(items: NDArray[np.generic], pairs: Pairs) -> bool:
     """Whether the items may show clusters, and there is something to carry."""
     n_features = int(np.prod(items.shape[1:]))
     sizes = FEWEST_ITEMS <= len(items) <= MOST_ITEMS and n_features <= MOST_FEATURES
-    return sizes and not pairs.is_complete and len(pairs) >= FEWEST_JUDGEMENTS
+    return sizes and not pairs.is_complete and len(pairs.that_count()) >= FEWEST_JUDGEMENTS
 
 
 def count_by_lifting(
@@ -41,7 +41,7 @@ def count_by_lifting(
     """
     flat = np.asarray(items, np.float32).reshape(len(items), -1)
     forest = plant(embeddings(flat, at_least, seed), seed)
-    graph = Graph.from_pairs(pairs)
+    graph = Graph.from_pairs(pairs.that_count())
     tried = _climb(graph, forest, max(at_least, 2), len(items) // 5, seed)
     count = max(tried, key=lambda number: tried[number])
     if tried[count] < _of_share(graph) + CLEARLY:
