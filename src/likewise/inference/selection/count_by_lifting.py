@@ -39,8 +39,7 @@ def count_by_lifting(
 
     None where the items have no clusters that explain the judgements.
     """
-    flat = np.asarray(items, np.float32).reshape(len(items), -1)
-    forest = plant(embeddings(flat, at_least, seed), seed)
+    forest = plant(embeddings(items, at_least, seed), seed)
     graph = Graph.from_pairs(pairs.that_count())
     tried = _climb(graph, forest, max(at_least, 2), len(items) // 5, seed)
     count = max(tried, key=lambda number: tried[number])
