@@ -11,7 +11,7 @@ from torch import nn
 
 import likewise
 from likewise.active.information import information, same_table, tables_of_people
-from likewise.active.pool import spread
+from likewise.active.pool import spread, unjudged
 from likewise.active.suggestion import choose, suggest
 from likewise.errors import InputError
 from likewise.inference import JointResult
@@ -138,6 +138,12 @@ def test_whose_answer_it_is_decides_what_it_tells():
     alone = [information(belief, pool[[k]], tables[w])[0] for k, w in enumerate([0, 1, 1])]
     np.testing.assert_allclose(found, alone)
     assert found[0] > found[2]
+
+
+def test_a_pair_judged_with_no_weight_may_be_asked_about():
+    pairs = Pairs([0, 2, 4], [1, 1, 3], [1, 1, 0], weight=[0.0, 1.0, 1.0], n_items=5)
+    pool = np.array([[1, 0], [1, 2], [3, 4], [0, 4]])
+    assert unjudged(pool, pairs).tolist() == [[0, 1], [0, 4]]
 
 
 def test_a_batch_does_not_repeat_itself():

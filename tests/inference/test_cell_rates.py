@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from likewise.inference.propagation.cell_rates import cell_gain, cells_differ
+from likewise.inference.propagation.cell_rates import _counted, cell_gain, cells_differ
 from likewise.pairs import Pairs
 from likewise.pairs.shards import PairShard
 from rank_threads import on_ranks
@@ -59,6 +59,21 @@ def test_groups_that_are_not_the_classes_differ() -> None:
 def test_answers_without_weight_do_not_count() -> None:
     pairs, z = crowd(0, confusion=0.6, zero=True)
     assert not cells_differ(pairs, z, RATES)
+
+
+def test_the_unit_of_the_weights_does_not_matter() -> None:
+    """Nor do judgements that do not count."""
+    pairs, z = crowd(1, confusion=0.2)
+    kept = pairs.select(np.arange(4000))
+    names = np.array(["a", "b", "c", "d"])
+    expected = cell_gain(kept, z, RATES)
+    for weight in (0.2, 3.0, 50.0):
+        given = np.where(np.arange(len(pairs)) < 4000, weight, 0.0)
+        columns = pairs.left, pairs.right, pairs.same, pairs.annotator, given
+        scaled = Pairs(*columns, annotator_names=names, n_items=300)
+        gain, n_rates = cell_gain(scaled, z, RATES)
+        assert (gain, n_rates) == (pytest.approx(expected[0], rel=1e-5), expected[1])
+        assert _counted(scaled) == 4000
 
 
 def test_processes_find_what_one_finds() -> None:

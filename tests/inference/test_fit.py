@@ -13,7 +13,7 @@ from likewise.inference import Options, fit_joint
 from likewise.inference.annotator_table import annotator_table
 from likewise.inference.heads.cross_fitting import NetworkHead, Targets, log_perceived
 from likewise.inference.heads.ensemble import Bank, StackedMLPs, make_bank
-from likewise.inference.problem import spanning
+from likewise.inference.problem import make_problem, spanning
 from likewise.inference.propagation.graph import Graph, contract
 from likewise.inference.propagation.posterior import guess
 from likewise.inference.selection.channel_selection import candidates, compare_channels
@@ -349,6 +349,29 @@ def test_people_who_look_are_ranked_by_how_often_they_are_right():
     share = np.bincount(person, same == equal) / 40
     ranked = [share[int(name[1:])] for name in table["annotator"]]
     assert spearmanr(ranked, table["reliability"]).statistic > 0.95
+
+
+def test_judgements_of_weight_0_are_none():
+    """Neither in what EM works on, nor in what is told of the people."""
+    X, y = blobs(60, 3)
+    base, rng = Pairs.from_labels(y, 8, 0), np.random.default_rng(0)
+    weight = np.where(np.arange(len(base)) % 3, 1.0, 0.0)
+    names = [f"p{k}" for k in rng.integers(0, 4, len(base))]
+    given = Pairs(base.left, base.right, base.same, names, weight, n_items=60)
+    kept = given.select(weight > 0)
+    about = 3, None, "estimate", rng, "cpu", Options()
+    problem = make_problem(X, given, *about)
+    assert len(problem.graph) == len(problem.pairs) == len(kept)
+    assert problem.graph.left.tolist() == kept.left.tolist()
+    classes = torch.eye(3)[torch.from_numpy(y)]
+    tables = [
+        annotator_table(Graph.from_pairs(pairs), classes, given.annotator_names)
+        for pairs in (given, kept)
+    ]
+    assert tables[0] == tables[1]
+    assert sum(tables[0]["judgements"]) == len(kept)
+    with pytest.raises(InputError, match="no judgements"):
+        make_problem(X, given.select(weight == 0), *about)
 
 
 def test_spectral_clusters_are_let_go_of_bit_by_bit():

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from likewise.inference.problem import make_brief_problem
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.selection.count_by_evidence import (
     Counted,
+    _fitted,
+    _score_alone,
     can_count,
     likeliest,
     search,
 )
-from likewise.inference.selection.count_by_lifting import can_lift
+from likewise.inference.selection.count_by_lifting import _of_share, can_lift
 from likewise.inference.selection.final_fit import cost_of_rates
 from likewise.inference.selection.n_classes import count_classes
 from likewise.methods.dispatch import number_of_classes
@@ -51,6 +55,7 @@ def test_only_few_features_and_judgements_are_counted_by_fits():
     assert can_count(X, pairs)
     assert not can_count(X.reshape(240, 8, 5), pairs)  # images
     assert not can_count(X, pairs.select(np.arange(90)))
+    assert not can_count(X, weighted(pairs, np.arange(len(pairs)) < 90))
     assert not can_count(X, Pairs.from_labels(np.arange(240) % 3))
     assert not can_count(np.zeros((10_000, 2)), pairs)
 
@@ -94,6 +99,53 @@ def test_a_rate_costs_half_the_logarithm_of_its_answers():
     given = torch.from_numpy(labels), graph
     assert cost_of_rates(*given, cells=True) == pytest.approx(by_cell)
     assert cost_of_rates(*given, cells=False) == pytest.approx(by_side)
+
+
+def weighted(pairs: Pairs, weight: np.ndarray) -> Pairs:
+    columns = pairs.left, pairs.right, pairs.same, pairs.annotator, weight
+    return Pairs(*columns, n_items=pairs.n_items, annotator_names=pairs.annotator_names)
+
+
+def test_weights_count_in_one_class_as_in_many():
+    """A judgement of weight 3 is the judgement three times, whatever it is compared with."""
+    X, pairs = crowd(4)
+    held = np.random.default_rng(0).random(len(pairs)) < 0.15
+    found = []
+    for given, rows in (
+        (weighted(pairs, np.full(len(pairs), 3.0)), np.arange(len(pairs))),
+        (pairs, np.repeat(np.arange(len(pairs)), 3)),
+    ):
+        seen, unseen = (given.select(rows[part[rows]]) for part in (~held, held))
+        problem = make_brief_problem(X, seen, np.random.default_rng(0))
+        assert problem is not None
+        found.append(_fitted(problem, Graph.from_pairs(unseen), 1))
+    assert found[0].criterion == pytest.approx(found[1].criterion, rel=1e-6)
+    assert float(found[0].scores.mean()) == pytest.approx(3 * float(found[1].scores.mean()))
+
+
+def test_weights_count_in_what_judgements_alone_foretell():
+    _, pairs = crowd(2)
+    graph = Graph.from_pairs(pairs.select(np.arange(1000)))
+    unseen = Graph.from_pairs(pairs.select(np.arange(1000, 1200)))
+    weight = torch.linspace(0.5, 3, 200)
+    plain, heavy = (
+        _score_alone(graph, one, np.random.default_rng(0))
+        for one in (unseen, replace(unseen, weight=weight))
+    )
+    torch.testing.assert_close(heavy, plain * weight.double())
+
+
+def test_weights_count_in_what_rates_cost_and_a_share_explains():
+    left, right, same = [0, 0, 1, 2], [1, 2, 3, 3], [True, False, False, True]
+    rows = [0, 0, 1, 2, 2, 2, 3]
+    once = Graph.from_pairs(Pairs(left, right, same, weight=[2.0, 1.0, 3.0, 1.0]))
+    often = Graph.from_pairs(Pairs(left, right, same).select(rows))
+    labels = torch.tensor([0, 0, 1, 1])
+    for cells in (False, True):
+        assert cost_of_rates(labels, once, cells) == pytest.approx(
+            cost_of_rates(labels, often, cells)
+        )
+    assert _of_share(once) == pytest.approx(_of_share(often))
 
 
 @pytest.mark.parametrize("best", [2, 5, 10, 13])
@@ -151,6 +203,7 @@ def test_only_items_that_may_show_clusters_are_lifted():
     assert not can_lift(np.zeros((130, 6000), np.float32), pairs)
     assert not can_lift(X[:50], pairs)
     assert not can_lift(X, pairs.select(np.arange(90)))
+    assert not can_lift(X, weighted(pairs, np.arange(len(pairs)) < 90))
     assert not can_lift(X, Pairs.from_labels(np.arange(130) % 3))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -69,3 +71,16 @@ def test_error_is_that_of_leaving_out_each_item() -> None:
     n = len(means)
     slow = ((n - 1) / n / 2 * np.square(np.array(means) - np.mean(means)).sum()) ** 0.5
     assert jackknife_error(scores, graph) == pytest.approx(slow, rel=1e-6)
+
+
+def test_a_judgement_of_weight_two_is_the_judgement_twice() -> None:
+    """In the rates that are read from the seen ones, and in what the unseen ones come to."""
+    truth, graph = truth_and_graph(4)
+    twice = torch.arange(len(graph)) % 3 == 0
+    flipped = torch.where(torch.arange(len(graph)) % 5 < 2, ~graph.same, graph.same)
+    weighted = replace(graph, same=flipped, weight=1.0 + twice.float())
+    repeated = torch.repeat_interleave(torch.arange(len(graph)), 1 + twice.long())
+    listed = replace(graph, same=flipped).select(repeated)
+    found, slow = answer_scores(truth, weighted, weighted), answer_scores(truth, listed, listed)
+    expected = torch.zeros_like(found).index_add_(0, repeated, slow)
+    torch.testing.assert_close(found, expected)

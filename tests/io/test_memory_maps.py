@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from likewise.inference.lifting.lifted_start import embeddings
+from likewise.inference.selection import count_by_lifting
 from likewise.items import Selection
+from likewise.methods import item_noise, lifted_evidence
 from likewise.methods import problem as problems
 from likewise.methods.joint import joint_program
 from likewise.methods.pairwise import pairwise_program
 from likewise.methods.problem import Problem
+from likewise.methods.teachers import CrossFit
 from likewise.pairs import Pairs
 from likewise.training.recipe import Recipe
 from likewise.training.scheduler import run_program
@@ -60,3 +64,38 @@ def test_pictures_are_moved_alike() -> None:
     here = ResidentItems(torch.from_numpy(pictures[rows])).take(index, shift, flip)
     assert torch.equal(there, here)
     assert len(Selection(pictures, rows).every(1, 2)) == 2
+
+
+class Seen(Exception):
+    """What was handed on."""
+
+
+def test_points_are_made_from_the_map_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Part by part: a copy in single precision would be four times a file of pictures."""
+    pictures = np.random.default_rng(3).integers(256, size=(120, 6, 5), dtype=np.uint8)
+    np.save(tmp_path / "pictures.npy", pictures)
+    items = np.load(tmp_path / "pictures.npy", mmap_mode="r")
+    flat = pictures.astype(np.float32).reshape(120, -1)
+    for one, other in zip(embeddings(items, 3), embeddings(flat, 3), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+    def look(given: np.ndarray, *rest: object, **options: object) -> None:
+        raise Seen(given)
+
+    for module in (count_by_lifting, lifted_evidence):
+        monkeypatch.setattr(module, "embeddings", look)
+    monkeypatch.setattr(item_noise, "principal_components", look)
+    monkeypatch.setattr(item_noise, "UNEXPLAINED", -1.0)
+    pairs = Pairs.from_labels(np.arange(120) % 3, 4, 0)
+    problem, evidence = Problem(items, pairs, 3), torch.eye(3)[torch.arange(120) % 3]
+    found = CrossFit((0.9 * evidence + 0.03).log(), torch.eye(3), [], Recipe())
+    for call in (
+        lambda: count_by_lifting.count_by_lifting(items, pairs, 2, 0),
+        lambda: lifted_evidence.lift_judgements(problem, "estimate"),
+        lambda: item_noise.depends_on_items(problem, evidence, found),
+    ):
+        with pytest.raises(Seen) as seen:
+            call()
+        assert seen.value.args[0] is items

@@ -373,6 +373,18 @@ def test_weights_of_nothing_but_0_are_refused() -> None:
     assert len(Pairs([], [], [], weight=[])) == 0
 
 
+def test_those_that_count_are_those_of_some_weight() -> None:
+    pairs = Pairs([0, 1, 2], [1, 2, 3], [1, 0, 1], weight=[0.0, 2.0, 0.5], n_items=5)
+    kept = pairs.that_count()
+    assert (kept.left.tolist(), kept.right.tolist()) == ([1, 2], [2, 3])
+    assert kept.weight is not None
+    assert kept.weight.tolist() == [2.0, 0.5]
+    assert kept.n_items == 5
+    assert kept.that_count() is kept
+    complete = Pairs.from_labels([0, 0, 1])
+    assert complete.that_count() is complete
+
+
 def test_other_answers_to_the_same_questions() -> None:
     pairs = Pairs(**GOOD, annotator=["x", "y"], item_ids=["a", "b", "c"])
     turned = pairs.with_answers(~pairs.same)

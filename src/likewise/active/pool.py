@@ -39,8 +39,9 @@ def likely_pairs(
 
 
 def unjudged(pool: Array, pairs: Pairs) -> NDArray[np.int64]:
-    """The distinct pairs of ``pool`` (K, 2) that nobody has judged, smaller index first."""
-    n_items = pairs.n_items
+    """The distinct pairs of ``pool`` (K, 2) that nobody has judged, smaller index first; what is of
+    weight 0 is no judgement."""
+    n_items, pairs = pairs.n_items, pairs.that_count()
     ends = np.sort(pool, axis=1).astype(np.int64)
     judged = np.sort(np.stack([pairs.left, pairs.right]).astype(np.int64), axis=0)
     code = np.unique(ends[:, 0] * n_items + ends[:, 1])

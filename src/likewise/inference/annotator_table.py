@@ -46,15 +46,19 @@ def annotator_table(
 
 
 def _counts(graph: Graph, classes: Tensor, n_people: int, own: slice) -> Tensor:
-    """(4, R) everybody's judgements, those that say "same", those about items of one class as far
-    as is known, those that are both; of a block of items, each where its first item is."""
+    """(4, R) everybody's judgements that count, those that say "same", those about items of one
+    class as far as is known, those that are both; of a block of items, each where its first item
+    is."""
     assert graph.annotator is not None
     counts = torch.zeros(4, n_people, dtype=torch.float64)
     for part in graph.chunks():
         left, right = graph.left[part], graph.right[part]
         equal = (classes[left] * classes[right]).sum(1).double().cpu()
         said = graph.same[part].double().cpu()
-        counted = ((left >= own.start) & (left < own.stop)).double().cpu()
+        ours = (left >= own.start) & (left < own.stop)
+        if graph.weight is not None:
+            ours = ours & (graph.weight[part] > 0)
+        counted = ours.double().cpu()
         rows = torch.stack([counted, counted * said, counted * equal, counted * said * equal])
         counts.index_add_(1, graph.annotator[part].long().cpu(), rows)
     return counts

@@ -90,7 +90,7 @@ def make_problem(
     replay_cache: ReplayCache | None = None,
     known: Tensor | None = None,
 ) -> JointProblem:
-    """Check what a person handed in, and put it on the device."""
+    """Check what a person handed in, and put what counts of it on the device."""
     items = check_items(X)
     if len(items) < pairs.n_items:
         raise InputError(
@@ -98,6 +98,7 @@ def make_problem(
         )
     if n_classes < 2:
         raise InputError(f"n_classes must be at least 2, but is {n_classes}.")
+    pairs = pairs.that_count()
     if not len(pairs):
         raise InputError("there are no judgements to learn from.")
     shape, scaling = network_shape(items), InputLayer.fit(items)

@@ -48,8 +48,7 @@ def depends_on_items(problem: Problem, evidence: Tensor, found: CrossFit) -> Ten
     n_items, evidence = len(problem.items), _perceived(found, evidence)
     if not 4 * max(NEIGHBOURS, problem.n_classes) <= n_items <= MOST_ITEMS:
         return None
-    flat = np.asarray(problem.items, np.float32).reshape(n_items, -1)
-    near = nearest_neighbours(principal_components(flat, seed=problem.seed))
+    near = nearest_neighbours(principal_components(problem.items, seed=problem.seed))
     beliefs = spread(near, evidence)
     return beliefs if near.prefers(beliefs, found.log_g, evidence) else None
 

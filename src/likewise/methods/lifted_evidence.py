@@ -77,8 +77,7 @@ def lift_judgements(
         options=Options(rounds=TRIAL_ROUNDS),
         known=known,
     )
-    flat = np.asarray(problem.items, np.float32).reshape(len(problem.items), -1)
-    points = embeddings(flat, problem.n_classes, problem.seed)
+    points = embeddings(problem.items, problem.n_classes, problem.seed)
     forest = plant(points, problem.seed, thorough=is_sparse(joint.graph))
     return _compared(joint, forest, points[0], problem.seed)
 

@@ -241,6 +241,12 @@ class Pairs(JudgementTable):
         held, train = np.sort(order[:held_count]), np.sort(order[held_count:])
         return train, held, self.subset(train), self.subset(held)
 
+    def that_count(self) -> Pairs:
+        """Without those of weight 0, which are no judgements; these themselves where all count."""
+        if self.weight is None or self.weight.all():
+            return self
+        return self.select(np.flatnonzero(self.weight))
+
     # -- the same, but for one thing -----------------------------------------------------------
 
     def about(self, n_items: int) -> Pairs:

@@ -42,8 +42,7 @@ def count_from_judgements(pairs: Pairs, rng: np.random.Generator) -> tuple[int, 
     """
     if pairs.is_complete:
         return _by_components(np.bincount(pairs.components()))
-    if pairs.weight is not None and not pairs.weight.all():
-        pairs = pairs.select(np.flatnonzero(pairs.weight))
+    pairs = pairs.that_count()
     if pairs.n_items > MAX_ITEMS:
         pairs = pairs.subset(np.sort(rng.choice(pairs.n_items, MAX_ITEMS, replace=False)))
     merged = pairs.graph.contract()

@@ -37,6 +37,7 @@ from likewise.inference.selection.ranking import (
     by_pair,
     held_out,
     jackknife_error,
+    weights_of,
 )
 from likewise.inference.selection.start_selection import (
     Start,
@@ -67,7 +68,7 @@ ErrorOf = Callable[[Tensor], float]  # standard error of a mean of scores (m,)
 def can_count(items: NDArray[Any], pairs: Pairs) -> bool:
     """Whether features (N, d) and judgements are such that several fits take seconds each."""
     small = items.ndim == 2 and len(items) <= MAX_GAUSSIAN_ITEMS
-    return small and not pairs.is_complete and FEWEST <= len(pairs) <= MOST
+    return small and not pairs.is_complete and FEWEST <= len(pairs.that_count()) <= MOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +90,7 @@ def count_by_evidence(
 
     Numbers up to ``at_least`` are tried in any case. None where no item differs from another.
     """
-    pairs = pairs.explicit()
+    pairs = pairs.explicit().that_count()
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     held = held_out(Graph.from_pairs(pairs), generator).numpy()
     problem = make_brief_problem(items, pairs.select(~held), rng)
@@ -225,7 +226,7 @@ def _score_alone(seen: Graph, unseen: Graph, rng: np.random.Generator) -> Tensor
         rates = torch.cat([rates, rates.mean(0, keepdim=True)])
         rate = rates[unseen.annotator.long().clamp_max(len(rates) - 1)]
     p_same = alike * rate[:, 0] + (1 - alike) * rate[:, 1]
-    return torch.where(unseen.same, p_same, 1 - p_same).log()
+    return torch.where(unseen.same, p_same, 1 - p_same).log() * weights_of(unseen)
 
 
 def _usual(seen: Graph, unseen: Graph) -> Tensor:
@@ -233,6 +234,8 @@ def _usual(seen: Graph, unseen: Graph) -> Tensor:
     person = torch.zeros_like(seen.left) if seen.annotator is None else seen.annotator
     asked = torch.zeros_like(unseen.left) if unseen.annotator is None else unseen.annotator
     count = int(max(person.max(), asked.max())) + 1
-    same = torch.bincount(person, seen.same.double(), count) + seen.same.double().mean()
-    rate = (same / (torch.bincount(person, minlength=count) + 1)).clamp(1e-3, 1 - 1e-3)[asked]
-    return torch.where(unseen.same, rate, 1 - rate).log()
+    weight = weights_of(seen)
+    said = weight * seen.same
+    same = torch.bincount(person, said, count) + said.sum() / weight.sum()
+    rate = (same / (torch.bincount(person, weight, count) + 1)).clamp(1e-3, 1 - 1e-3)[asked]
+    return torch.where(unseen.same, rate, 1 - rate).log() * weights_of(unseen)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from likewise.inference.lifting.lifted_start import Forest, embeddings, lifted_start, plant
 from likewise.inference.lifting.neighbours import NEIGHBOURS
 from likewise.inference.propagation.graph import Graph
+from likewise.inference.selection.ranking import weights_of
 from likewise.pairs import Pairs
 from likewise.pairs.counting import Evidence
 
@@ -28,7 +29,7 @@ def can_lift(items: NDArray[np.generic], pairs: Pairs) -> bool:
     """Whether the items may show clusters, and there is something to carry."""
     n_features = int(np.prod(items.shape[1:]))
     sizes = FEWEST_ITEMS <= len(items) <= MOST_ITEMS and n_features <= MOST_FEATURES
-    return sizes and not pairs.is_complete and len(pairs) >= FEWEST_JUDGEMENTS
+    return sizes and not pairs.is_complete and len(pairs.that_count()) >= FEWEST_JUDGEMENTS
 
 
 def count_by_lifting(
@@ -38,9 +39,8 @@ def count_by_lifting(
 
     None where the items have no clusters that explain the judgements.
     """
-    flat = np.asarray(items, np.float32).reshape(len(items), -1)
-    forest = plant(embeddings(flat, at_least, seed), seed)
-    graph = Graph.from_pairs(pairs)
+    forest = plant(embeddings(items, at_least, seed), seed)
+    graph = Graph.from_pairs(pairs.that_count())
     tried = _climb(graph, forest, max(at_least, 2), len(items) // 5, seed)
     count = max(tried, key=lambda number: tried[number])
     if tried[count] < _of_share(graph) + CLEARLY:
@@ -62,7 +62,8 @@ def _climb(
 
 
 def _of_share(graph: Graph) -> float:
-    """Log-likelihood of the answers by their share of "same" alone."""
-    same, total = int(graph.same.sum()), len(graph)
+    """Log-likelihood of the answers by their share of "same" alone, weighted as lifting does it."""
+    weight = weights_of(graph)
+    same, total = float(weight[graph.same].sum()), float(weight.sum())
     parts = np.array([same, total - same]) / total
     return float(total * (parts * np.log(np.maximum(parts, 1e-12))).sum())

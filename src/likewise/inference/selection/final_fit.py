@@ -75,10 +75,11 @@ def criterion(state: State, graph: Graph) -> float:
 
 def cost_of_rates(labels: Tensor, graph: Graph, cells: bool) -> float:
     """What rates of "same" inside and across classes (N,) could explain by chance, in nats: half
-    the logarithm of the answers that each is read from. ``cells``: every two classes have theirs.
+    the logarithm of the answers that each is read from, by their weights, as the evidence is.
+    ``cells``: every two classes have theirs.
     """
     left, right = labels[graph.left.long()], labels[graph.right.long()]
     k = int(labels.max()) + 1
     cell = torch.minimum(left, right) * k + torch.maximum(left, right)
-    answers = torch.bincount(cell if cells else (left == right).long())
+    answers = torch.bincount(cell if cells else (left == right).long(), graph.weight)
     return 0.5 * float(torch.log1p(answers.double()).sum())

@@ -74,6 +74,13 @@ def answer_log_likelihood(belief: Tensor, graph: Graph, channel: Channel) -> Ten
     return torch.cat(parts) if parts else torch.zeros(0)
 
 
+def weights_of(graph: Graph) -> Tensor:
+    """(M,) how often each judgement counts: one of weight 2 is the judgement twice."""
+    if graph.weight is None:
+        return torch.ones(len(graph), dtype=torch.float64, device=graph.device)
+    return graph.weight.double()
+
+
 def _expected(rows: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """(m,) what rows, (m, 2) or (m, C, C), come to under beliefs (m, C) about both ends."""
     if rows.ndim == 2:
@@ -83,17 +90,19 @@ def _expected(rows: Tensor, left: Tensor, right: Tensor) -> Tensor:
 
 def answer_scores(belief: Tensor, seen: Graph, unseen: Graph, iterations: int = 30) -> Tensor:
     """(m,) log P(answer) of unseen judgements by beliefs (N, C), through the two rates of "same"
-    that suit the seen ones best."""
+    that suit the seen ones best; each as often as its weight says, as the fits count it."""
     rates = torch.tensor([0.9, 0.1], dtype=torch.float64)
     equal, same = _equal(belief, seen), seen.same
     prior = torch.stack([equal, 1 - equal], dim=1)
+    weight = weights_of(seen)[:, None]
     for _ in range(iterations):
         share = prior * torch.where(same[:, None], rates, 1 - rates)
-        share = share / share.sum(1, keepdim=True)
+        share = weight * share / share.sum(1, keepdim=True)
         rates = (share[same].sum(0) + rates.new_tensor([0.9, 0.1])) / (share.sum(0) + 1)
     equal = _equal(belief, unseen)
     likely = rates[0] * equal + rates[1] * (1 - equal)
-    return torch.log(torch.where(unseen.same, likely, 1 - likely).clamp_min(1e-12))
+    told = torch.log(torch.where(unseen.same, likely, 1 - likely).clamp_min(1e-12))
+    return told * weights_of(unseen)
 
 
 def _equal(belief: Tensor, graph: Graph) -> Tensor:
