@@ -72,7 +72,7 @@ def alternatives(crowd: Crowd, seed: int) -> dict[str, float]:
     best = 0.0
     for start, head in product(starts, problem.heads()):
         state = fit_with(problem, head, start)
-        module = head.finish(state.targets, state.temperature, problem.generator)
+        module = head.finish(state.targets, problem.generator)
         with torch.no_grad():
             best = max(best, matched_accuracy(module(items).argmax(1).numpy(), crowd.truth))
     # With Gaussian heads, what begins from the graph has settled by the judgements alone.

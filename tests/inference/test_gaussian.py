@@ -89,6 +89,6 @@ def test_items_that_repeat_or_do_not_differ_at_all_have_heads_too() -> None:
         )
         assert (found.argmax(1) == label).all()
         assert bool(found.isfinite().all())
-        module = head.finish(targets_of(classes), 1.0, torch.Generator().manual_seed(0))
+        module = head.finish(targets_of(classes), torch.Generator().manual_seed(0))
         assert (module(torch.eye(12)[label]).argmax(1) == label).all()
     assert Features.of(torch.ones(40, 12)) is None

@@ -52,7 +52,6 @@ class State:
     log_g: Tensor
     posterior: Posterior
     evidence: float
-    temperature: float = 1.0
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -130,14 +129,12 @@ def _round(
     log_joint = head.crossfit(targets, transition, folds, generator)
     own_evidence = float(torch.logsumexp(log_joint.double(), dim=1).sum())
     log_g = torch.log_softmax(log_joint, dim=1)
-    temperature = 1.0
     if options.transition is None:
         known = targets.informed()
-        transition, found, _ = likelihood_transition(
+        transition, temperature, _ = likelihood_transition(
             log_g[known].double(), targets.judged[known], head.temperatures, iterations=30
         )
-        temperature = float(found)
-        log_g = torch.log_softmax(log_g / temperature, dim=1)
+        log_g = torch.log_softmax(log_g / float(temperature), dim=1)
     log_g = clamped(log_g, graph.known)
     log_f = log_perceived(log_g, transition)
     # Items that the start named keep that name for one round: the rest is settled around them.
@@ -149,7 +146,7 @@ def _round(
     weight = torch.ones_like(targets.weight)
     renewed = Targets(posterior.belief, judged, classes, weight)
     evidence = posterior.evidence + own_evidence
-    return State(renewed, transition, channel, log_g, posterior, evidence, temperature)
+    return State(renewed, transition, channel, log_g, posterior, evidence)
 
 
 def _e_step(

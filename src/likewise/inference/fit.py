@@ -142,7 +142,7 @@ def _finished(problem: JointProblem, fit: _Fit) -> nn.Module | None:
     folds = fold_of_items(problem.graph.n_items, problem.options.folds, generator)
     given = state.targets, state.transition, folds.to(state.log_g.device), generator
     head = with_best_classifier(fit.head, problem.heads(), *given)
-    return head.finish(state.targets, state.temperature, generator)
+    return head.finish(state.targets, generator)
 
 
 def _fit_kind(problem: JointProblem, kind: str) -> _Fit:

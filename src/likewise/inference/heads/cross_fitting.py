@@ -66,7 +66,7 @@ class Head(Protocol):
         log g, whose rows sum to 1.
         """
 
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+    def finish(self, targets: Targets, generator: torch.Generator) -> nn.Module:
         """One module from items to (n, C) logits of g, fitted to all items."""
 
 
@@ -88,8 +88,8 @@ class WrappedHead:
     ) -> Tensor:
         return self.classifier.crossfit(targets, transition, folds, generator)
 
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
-        return self.classifier.finish(targets, temperature, generator)
+    def finish(self, targets: Targets, generator: torch.Generator) -> nn.Module:
+        return self.classifier.finish(targets, generator)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class NetworkHead:
             log_g[best.items] = best.log_g
         return log_g
 
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+    def finish(self, targets: Targets, generator: torch.Generator) -> nn.Module:
         # The class posterior is already cleaned by networks that did not see the item: fitting
         # it outright leaves nothing to memorise.
         rows = torch.arange(len(targets.classes), device=targets.classes.device)

@@ -124,7 +124,7 @@ class GaussianHead:
         alone = torch.logsumexp(one_for_all.log_joint(scores), dim=1, keepdim=True)
         return (found - alone).to(targets.classes)
 
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+    def finish(self, targets: Targets, generator: torch.Generator) -> nn.Module:
         classes = targets.classes.double()
         folds = torch.randperm(len(classes), generator=generator).to(classes.device) % FOLDS
         weight, bias = Discriminants.of(self._out_of_fold(classes, folds), classes).linear()

@@ -62,7 +62,7 @@ class ShuffledHead(WrappedHead):
         back[self.order] = found
         return back
 
-    def finish(self, targets: Targets, temperature: float, generator: torch.Generator) -> nn.Module:
+    def finish(self, targets: Targets, generator: torch.Generator) -> nn.Module:
         raise NotImplementedError("It is only to compare with.")
 
 
