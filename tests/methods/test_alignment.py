@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from likewise.methods import alignment
-from likewise.methods.alignment import align_transition
+from likewise.methods.alignment import align_transition, least_apart
 from likewise.noise import pair_flip, symmetric
 
 FloatMatrix = NDArray[np.float64]
@@ -114,3 +114,12 @@ def test_a_cycle_of_ten_classes_is_read_in_its_order(seed: int) -> None:
     true = renumbered(pair_flip(10, 0.4), seed)
     found = align_transition(pair_flip(10, 0.4), rough(true, seed))
     np.testing.assert_allclose(found, true, atol=1e-6)
+
+
+def test_two_rows_that_are_alike_tell_nothing_apart() -> None:
+    transition = np.array([[0.5, 0.0, 0.5], [0.1, 0.8, 0.1], [0.5, 0.1, 0.4]])
+    rows = ((0, 1), (0, 2), (1, 2))
+    slow = [sum(abs(transition[a, k] - transition[b, k]) for k in range(3)) / 2 for a, b in rows]
+    assert least_apart(transition) == pytest.approx(min(slow))
+    assert least_apart(np.eye(4)) == 1.0
+    assert least_apart(np.full((4, 4), 0.25)) == 0.0

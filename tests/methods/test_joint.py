@@ -610,3 +610,35 @@ def test_the_checkpoints_of_all_parts_are_forgotten_together(tmp_path: Path) -> 
     assert len({path.name.split(".")[0] for path in (tmp_path / "kept").iterdir()}) == 3
     checkpoints.forget("cell")
     assert not (tmp_path / "kept").exists()
+
+
+# -- whether a network has learned what EM had found ----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        ([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]], False),
+        ([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], True),  # two classes as one
+        ([[0.4, 0.3, 0.3], [0.3, 0.4, 0.3], [0.3, 0.3, 0.4]], True),  # hardly anything kept
+    ],
+)
+def test_a_network_that_takes_two_classes_for_one_has_not_learned(
+    kept: list[list[float]], expected: bool
+) -> None:
+    posterior = np.eye(3, dtype=np.float32)
+    found = Evidence(
+        torch.eye(3), "", posterior=posterior, transition=np.full((3, 3), 0.02) + 0.94 * np.eye(3)
+    )
+    model = nn.Identity()
+    fitted = FitResult(
+        "joint",
+        model,
+        model,
+        np.array(kept),
+        history=[],
+        best_epoch=0,
+        score=0.0,
+        posterior=posterior,
+    )
+    assert joint._did_not_learn(fitted, found) == expected

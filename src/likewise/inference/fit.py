@@ -28,7 +28,7 @@ from likewise.inference.selection.channel_selection import (
 from likewise.inference.selection.final_fit import criterion
 from likewise.inference.selection.fit_selection import fit_selected, fit_sorted
 from likewise.inference.selection.start_selection import fit_exact, fit_from_starts, select_starts
-from likewise.inference.selection.trials import fit_with, has_faded, loses_a_class
+from likewise.inference.selection.trials import fit_with, has_faded
 from likewise.io.progress import stage
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
@@ -220,8 +220,7 @@ def _fit_best_channel(
                 other = fit_with(problem, head, (targets.classes.float(), best.channel))
                 # Channels were compared from given beliefs; what one leads to may still be worse.
                 likelier = criterion(other, problem.graph) > criterion(state, problem.graph)
-                if likelier and not has_faded(other) and not loses_a_class(other):
-                    state = other
+                state = other if likelier and not has_faded(other) else state
     flips = 1 - float(state.transition.diagonal().mean())
     scores = ", ".join(f"{name} {value:.4f}" for name, value in best.log_likelihood.items())
     names = {_kind(channel): name for name, channel in options.items()}

@@ -94,3 +94,11 @@ def lopsided(transition: Tensor) -> float:
 def distance(one: Tensor, other: Tensor) -> float:
     """|T - T'|_1 / |T|_1 of two transition matrices (C, C): the paper's metric."""
     return float((one - other).abs().sum() / one.abs().sum())
+
+
+def least_apart(transition: FloatMatrix) -> float:
+    """The least total variation between two rows of T (C, C): 0 where what is perceived says
+    nothing of which of two classes an item is."""
+    rows = np.asarray(transition, np.float64)
+    apart = np.abs(rows[:, None] - rows[None]).sum(axis=2) / 2
+    return float(apart[~np.eye(len(rows), dtype=bool)].min())

@@ -29,7 +29,13 @@ from likewise.inference.problem import has_rich_features
 from likewise.inference.propagation.graph import Graph
 from likewise.inference.propagation.known import certain_posterior, one_hot
 from likewise.io.progress import stage
-from likewise.methods.alignment import align_transition, distance, is_order_free, lopsided
+from likewise.methods.alignment import (
+    align_transition,
+    distance,
+    is_order_free,
+    least_apart,
+    lopsided,
+)
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.item_noise import depends_on_items, learn_from_neighbours, with_marginal
 from likewise.methods.options import FitOptions
@@ -49,6 +55,7 @@ from likewise.training.recipe import Recipe
 MOVED = 0.1
 MOST_ROUNDS = 3
 MUCH_LESS = 0.3  # of the mean diagonal of T
+HARDLY = 1 / 4
 
 
 def joint_program(
@@ -181,12 +188,14 @@ def _people(problem: Problem, found: Evidence, fitted: FitResult) -> Columns | N
 
 
 def _did_not_learn(fitted: FitResult, found: Evidence) -> bool:
-    """Whether a network's T keeps far less than EM's: what it could not learn from the items it
-    takes for noise, and its posterior would forget what was judged."""
+    """Whether a network's T keeps far less than EM's, or hardly tells apart two classes that EM's
+    does: what it could not learn from the items it takes for noise, and its posterior would forget
+    what was judged."""
     if found.posterior is None or found.transition is None or fitted.transition is None:
         return False
     lost = np.trace(found.transition) - np.trace(fitted.transition)
-    return bool(lost > MUCH_LESS * len(found.transition))
+    apart = least_apart(fitted.transition) < HARDLY * least_apart(found.transition)
+    return apart or bool(lost > MUCH_LESS * len(found.transition))
 
 
 def _as_fitted(found: Evidence, problem: Problem) -> FitResult:

@@ -9,7 +9,7 @@ the other does not may have learned people's mistakes, and is not taken. What is
 features unless they foretell clearly better, than none and than those of other items would (a
 permutation test), or make all judgements far likelier than those do. That people mistake an item is
 believed only where features tell a good part of what people see, few items lie between the
-classes, and no class that people see is left without items.
+classes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,6 @@ from likewise.inference.selection.trials import (
     foretold,
     has_faded,
     is_better,
-    loses_a_class,
     most_telling,
     tried,
 )
@@ -96,8 +95,6 @@ def fit_selected(
         state = fit_chosen(problem, channel, chosen)
     elif not isinstance(chosen.head, AsFoundHead):
         state = begun_anew(problem, channel, chosen, state, _neighbours(problem))
-    if loses_a_class(state):
-        return as_perceived(state), PerceivedHead(chosen.head)
     return state, chosen.head
 
 

@@ -35,7 +35,6 @@ LEAST_ERROR = 1e-3  # nats a judgement: fits that agree differ by less, and alwa
 FADED = 0.9  # of the entropy of knowing nothing
 GOOD_PART = 1 / 5  # of the entropy of the classes
 KEPT = 0.9  # of the classes that another trial has
-HARDLY_ANY = 1 / 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,20 +124,6 @@ def has_faded(state: State) -> bool:
 def n_used(state: State) -> int:
     """How many classes are the likeliest one of some item."""
     return len(torch.unique(state.targets.perceived.argmax(dim=1)))
-
-
-def loses_a_class(state: State) -> bool:
-    """Whether a class keeps hardly any of the items that people see in it.
-
-    Two classes that features show alike are foretold as well by one of them and people who take
-    half of its items for the other; but whoever tells them apart every time sees something.
-    """
-    n_classes = len(state.transition)
-    are, seen = (
-        torch.bincount(belief.argmax(dim=1), minlength=n_classes)
-        for belief in (state.targets.classes, state.targets.perceived)
-    )
-    return bool((are < HARDLY_ANY * seen).any())
 
 
 def foretold(trial: Trial) -> float:
