@@ -165,3 +165,12 @@ def test_it_does_not_wait_for_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_weights_below_one_are_grades_of_sureness_not_parts_of_an_answer(few: Records) -> None:
+    plain = lw.group(pairs_of(few))
+    for weight in (0.25, 1.0):
+        graded = lw.group(pairs_of(few, np.full(len(few.same), weight)))
+        np.testing.assert_array_equal(graded.labels, plain.labels)
+        np.testing.assert_allclose(graded.pairs_proba, plain.pairs_proba)

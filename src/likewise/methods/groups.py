@@ -199,7 +199,7 @@ def _partition(
     left, right = (np.searchsorted(placed, end[counts]) for end in (given.left, given.right))
     answers = left, right, given.same[counts]
     annotator = None if given.annotator is None else given.annotator[counts]
-    weight = None if given.weight is None else given.weight[counts].astype(np.float64)
+    weight = None if given.weight is None else _in_answers(given.weight[counts])
     rows = None if vectors is None else vectors[placed]
     if start is None:
         return infer_partition(
@@ -222,6 +222,13 @@ def _partition(
         items=rows,
         seed=seed,
     )
+
+
+def _in_answers(weight: NDArray[np.floating]) -> NDArray[np.float64]:
+    """(M,) weights in answers: from one on they are counts, but where a usual one is below one they
+    say how sure answers are against each other, and a usual judgement is one answer."""
+    weight = weight.astype(np.float64)
+    return np.asarray(weight / min(float(weight.mean()), 1.0))
 
 
 def _known_before(start: Groups, given: Pairs) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
