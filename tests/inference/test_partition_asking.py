@@ -11,7 +11,10 @@ from likewise.inference.partition import fitting, infer_partition
 from likewise.inference.partition.agreement import agreed_partition
 from likewise.inference.partition.answers import Answers, log_likelihood, two_rates
 from likewise.inference.partition.asking import Asking, AskingLogRatios, asking_log_ratios
+from likewise.inference.partition.cell_search import CellSearch
+from likewise.inference.partition.model import Problem
 from likewise.inference.partition.pairs import log_predictive
+from likewise.inference.partition.refine import square_counts
 
 
 @pytest.fixture
@@ -190,3 +193,27 @@ def test_items_that_no_chain_of_answers_leads_to_stay_apart(n_twins: int) -> Non
     found = infer_partition(left, left + 1, left == left, n_items=2 * n_twins)
     assert found.n_groups == n_twins
     assert (found.probability > 0.7).all()
+
+
+def test_confusable_groups_know_which_pairs_were_asked(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kinds on a line, each item compared with those of its own kind and some of the next ones, who
+    look alike: people say "same" of half of those. Cells alone would make neighbours one kind."""
+    truth = np.repeat(np.arange(10), 6)
+    left, right = np.triu_indices(60, 1)
+    near = (truth[right] - truth[left] == 0) | (rng.random(len(left)) < 0.3)
+    near &= truth[right] - truth[left] <= 1
+    left, right = np.repeat(left[near], 2), np.repeat(right[near], 2)
+    said = rng.random(len(left)) < np.where(truth[left] == truth[right], 0.85, 0.5)
+    answers = Answers.build(left, right, said, 60, None, None)
+    problem = Problem(answers, None, None, rng)
+    counts = square_counts(answers, two_rates(answers, 0.85, 0.5), problem.same(truth))
+
+    def lead() -> float:
+        search = CellSearch(problem, counts)
+        return search.blocks(truth)[0] - search.blocks(truth // 2)[0]
+
+    assert lead() > 20
+    monkeypatch.setattr(Problem, "asked", lambda self, labels: None)
+    assert lead() < -5
