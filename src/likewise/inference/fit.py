@@ -42,6 +42,7 @@ from likewise.training.replay_cache import ReplayCache
 
 NOISES = noise_names()
 FEW_FLIPS = 0.03
+COMPLETE = "class: all pairs were judged, and no judgement contradicts"
 
 
 @dataclass(frozen=True)
@@ -113,28 +114,39 @@ def fit_joint(
         pairs, noise = spanning(pairs), "class"
     rng = np.random.default_rng(random_state)
     problem = make_problem(
-        *(X, pairs, n_classes, network, transition, rng, device, options or Options()),
-        replay_cache,
-        known,
+        X,
+        pairs,
+        n_classes,
+        network=network,
+        transition=transition,
+        rng=rng,
+        device=device,
+        options=options or Options(),
+        replay_cache=replay_cache,
+        known=known,
     )
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state
     module = _finished(problem, fit)
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
-        module,
-        state.transition.cpu().numpy(),
-        state.channel,
-        state.targets.perceived.cpu().numpy(),
-        state.targets.judged.cpu().float().numpy(),
-        state.targets.classes.cpu().float().numpy(),
-        table,
-        state.history,
-        "class: all pairs were judged, and no judgement contradicts" if complete else fit.choice,
-        fit.evidence | {"evidence": state.evidence},
-        problem.features is not None
-        and bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean()),
+        module=module,
+        transition=state.transition.cpu().numpy(),
+        channel=state.channel,
+        posterior=state.targets.perceived.cpu().numpy(),
+        judged=state.targets.judged.cpu().float().numpy(),
+        classes=state.targets.classes.cpu().float().numpy(),
+        annotators=table,
+        history=state.history,
+        choice=COMPLETE if complete else fit.choice,
+        evidence=fit.evidence | {"evidence": state.evidence},
+        features_say_more=problem.features is not None and _features_say_more(state),
     )
+
+
+def _features_say_more(state: State) -> bool:
+    """Of a usual item: its class is less in doubt by its features than by its judgements."""
+    return bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean())
 
 
 def _finished(problem: JointProblem, fit: _Fit) -> nn.Module | None:
@@ -143,8 +155,14 @@ def _finished(problem: JointProblem, fit: _Fit) -> nn.Module | None:
         return None
     state, generator = fit.state, problem.generator
     folds = fold_of_items(problem.graph.n_items, problem.options.folds, generator)
-    given = state.targets, state.transition, folds.to(state.log_g.device), generator
-    head = with_best_classifier(fit.head, problem.heads(), *given)
+    head = with_best_classifier(
+        fit.head,
+        problem.heads(),
+        targets=state.targets,
+        transition=state.transition,
+        folds=folds.to(state.log_g.device),
+        generator=generator,
+    )
     return head.finish(state.targets, state.temperature, generator)
 
 
