@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import likewise
+from likewise.active import pool as pool_module
 from likewise.active.information import information, same_table, tables_of_people
 from likewise.active.pool import spread
 from likewise.active.suggestion import choose, suggest
@@ -82,6 +83,24 @@ def test_suggestions_are_new_distinct_pairs_of_two_items():
     assert len(asked) == len(found) == 100
     assert not asked & judged
     assert all(a != b for a, b in asked)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_as_many_come_back_as_there_are(monkeypatch: pytest.MonkeyPatch, listed: bool) -> None:
+    if not listed:
+        monkeypatch.setattr(pool_module, "ALL_PAIRS", 0)
+    rng = np.random.default_rng(0)
+    left, right = np.triu_indices(12, 1)
+    belief = rng.dirichlet(np.ones(3), 12)
+    for n_judged in (11, 40, 66):
+        kept = rng.permutation(66)[:n_judged]
+        pairs = Pairs(left[kept], right[kept], rng.random(n_judged) < 0.5, n_items=12)
+        judged = set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+        for n in (1, 15, 40, 55, 99):
+            found = suggest(result_with(belief, RateChannel(0.8, 0.2)), np.zeros((12, 2)), pairs, n)
+            asked = {(min(pair), max(pair)) for pair in found.tolist()}
+            assert len(found) == len(asked) == min(n, 66 - n_judged)
+            assert not asked & judged
 
 
 def test_candidates_are_all_there_is_to_choose_from():

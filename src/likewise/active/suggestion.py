@@ -20,7 +20,14 @@ from likewise.active.information import (
     same_table,
     tables_of_people,
 )
-from likewise.active.pool import checked_pool, fill, likely_pairs, reach_of, spread, unjudged
+from likewise.active.pool import (
+    any_unjudged,
+    checked_pool,
+    fill,
+    likely_pairs,
+    reach_of,
+    spread,
+)
 from likewise.errors import InputError
 from likewise.inference.fit import JointResult
 from likewise.inference.propagation.belief_propagation import infer
@@ -78,8 +85,7 @@ def suggest(
     pool = likely_pairs(known.belief, known.pairs, n, rng)
     table = same_table(known.channel, known.belief.shape[1])
     chosen = pool[_most_telling(known, pool, table, None, n, rng)]
-    at_random = unjudged(rng.integers(0, len(known.belief), (2 * n, 2)), known.pairs)
-    return fill(chosen, at_random[rng.permutation(len(at_random))], n)
+    return fill(chosen, any_unjudged(known.pairs, n, rng), n)
 
 
 def choose(
