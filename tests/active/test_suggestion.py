@@ -11,6 +11,7 @@ from torch import nn
 
 import likewise
 from likewise.active import pool as pool_module
+from likewise.active import suggestion as suggestion_module
 from likewise.active.information import information, same_table, tables_of_people
 from likewise.active.pool import spread
 from likewise.active.suggestion import choose, suggest
@@ -101,6 +102,18 @@ def test_as_many_come_back_as_there_are(monkeypatch: pytest.MonkeyPatch, listed:
             asked = {(min(pair), max(pair)) for pair in found.tolist()}
             assert len(found) == len(asked) == min(n, 66 - n_judged)
             assert not asked & judged
+
+
+def test_items_keep_their_names_where_some_were_not_judged_yet() -> None:
+    pairs = Pairs([0], [1], [False], item_ids=["a", "b"])
+    known = suggestion_module._known(
+        result_with(certain_but([5]), RateChannel(0.9, 0.1)), np.zeros((N, 2)), pairs, 1
+    )
+    assert known.pairs.n_items == N
+    assert known.pairs.item_ids is not None
+    assert known.pairs.item_ids[:2].tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="about 2 items, but there are 1"):
+        suggest(result_with(certain_but([5]), RateChannel(0.9, 0.1)), np.zeros((1, 2)), pairs, 1)
 
 
 def test_candidates_are_all_there_is_to_choose_from():

@@ -143,7 +143,7 @@ def _check_count(n: int) -> None:
 def _listed(X: ArrayLike | None, pairs: Pairs | Any) -> Pairs:
     """The judgements one by one, of all items."""
     given = as_pairs(pairs).explicit()
-    return given if X is None else _about(given, len(np.asarray(X)))
+    return given if X is None else given.about(len(np.asarray(X)))
 
 
 def _vectors(X: ArrayLike | None) -> FloatMatrix | None:
@@ -179,23 +179,6 @@ def _positions_of(annotators: ArrayLike, pairs: Pairs, n_candidates: int) -> Pos
     names = [] if pairs.annotator_names is None else pairs.annotator_names.tolist()
     code = {str(name): position for position, name in enumerate(names)}
     return np.array([code.get(name, len(names)) for name in asked.tolist()], np.int64)
-
-
-def _about(pairs: Pairs, n_items: int) -> Pairs:
-    """The same judgements, of ``n_items`` items: the last ones may not have been judged yet."""
-    if pairs.n_items > n_items:
-        raise InputError(
-            f"a judgement names item {pairs.n_items - 1}, but there are only {n_items} items."
-        )
-    return Pairs(
-        pairs.left,
-        pairs.right,
-        pairs.same,
-        pairs.annotator,
-        pairs.weight,
-        annotator_names=pairs.annotator_names,
-        n_items=n_items,
-    )
 
 
 def current_belief(
