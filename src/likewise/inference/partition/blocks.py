@@ -202,6 +202,7 @@ class Blocks:
         self.reset(np.where(self.labels == pair[1], pair[0], self.labels))
         return True
 
+
     def _links_between(self) -> FloatArray:
         """(K, K) the links of all pairs of items across two groups."""
         between = np.zeros((len(self.size), len(self.size)))
