@@ -6,6 +6,7 @@ worth half as much, and as far as little is known yet, chance has its share.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from likewise.inference.propagation.belief_propagation import infer
 from likewise.inference.propagation.graph import Graph
 from likewise.methods.groups import Groups
 from likewise.noise.annotators import AnnotatorChannel
-from likewise.noise.channels import Channel, ExactChannel
+from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel
 from likewise.pairs import Pairs, as_pairs
 
 if TYPE_CHECKING:
@@ -190,15 +191,34 @@ def current_belief(
     if X is None:
         raise InputError("give the items that the classifier was fitted to; only groups need none.")
     if isinstance(model, JointResult):
-        return model.posterior.astype(np.float64), model.channel
+        belief = model.posterior.astype(np.float64)
+        return belief, _as_they_answer(model.channel, model.annotators, pairs, belief.shape[1])
     g = np.asarray(model.predict_proba(X), np.float64)
     n_classes = g.shape[1]
     g = (1 - DOUBT) * g + DOUBT / n_classes
     transition = model.transition_ if model.transition_ is not None else np.eye(n_classes)
     channel: Channel = model.channel_ if model.channel_ is not None else ExactChannel()
-    graph = Graph.from_pairs(pairs)
-    known = 0 if pairs.annotator_names is None else len(pairs.annotator_names)
-    if isinstance(channel, AnnotatorChannel) and channel.n_annotators != known:
-        return g @ transition, channel  # other people than the channel knows: the network alone
+    if isinstance(channel, AnnotatorChannel):
+        known = channel
+        channel = _as_they_answer(known, model.annotators_, pairs, n_classes)
+        if channel is not known:  # other people: the network alone
+            return g @ transition, channel
     log_f = torch.from_numpy(np.log(g @ transition)).float()
+    graph = Graph.from_pairs(pairs)
     return infer(log_f, graph, channel, iterations=30).belief.double().numpy(), channel
+
+
+def _as_they_answer(
+    channel: Channel, table: Mapping[str, Sequence[Any]] | None, pairs: Pairs, n_classes: int
+) -> Channel:
+    """The channel; of people who are others than those of ``pairs``, how a stranger answers.
+
+    ``table`` names the people whom the channel knows (`annotator_table`).
+    """
+    if not isinstance(channel, AnnotatorChannel):
+        return channel
+    known = sorted(map(str, (table or {}).get("annotator", ())))
+    here = [] if pairs.annotator_names is None else sorted(pairs.annotator_names.tolist())
+    if known == here:
+        return channel
+    return ConfusionChannel(torch.from_numpy(same_table(channel, n_classes)))
