@@ -131,6 +131,18 @@ def test_given_candidates_are_chosen_from() -> None:
     assert lw.suggest(groups, None, pairs, 1, candidates=pool).tolist() == [[20, 0]]
 
 
+def test_items_that_came_since_are_asked_about() -> None:
+    truth = np.tile(np.arange(3), 7)
+    i, j = np.triu_indices(20, 1)
+    groups = lw.group(lw.Pairs(i, j, truth[i] == truth[j], n_items=20))
+    pairs = lw.Pairs(i, j, truth[i] == truth[j], n_items=21)
+    asked = lw.suggest(groups, None, pairs, 3)
+    assert len(asked) == 3
+    assert (asked == 20).any(axis=1).all()
+    pool = np.array([[0, 3], [20, 0]])
+    assert lw.suggest(groups, None, pairs, 1, candidates=pool).tolist() == [[20, 0]]
+
+
 def test_mistakes_are_refused_in_words() -> None:
     pairs = lw.Pairs([0], [1], [True], n_items=3)
     with pytest.raises(InputError, match="at least one"):
@@ -140,3 +152,7 @@ def test_mistakes_are_refused_in_words() -> None:
     groups = lw.group(lw.Pairs([0, 1], [1, 2], [True, False], n_items=5))
     with pytest.raises(InputError, match="same items"):
         lw.group(pairs, start=groups)
+    groups = lw.group(lw.Pairs([0, 1], [1, 4], [True, False]))
+    for candidates in (None, [[0, 2]]):
+        with pytest.raises(InputError, match=r"the groups are of 5 items, but .* about 3"):
+            lw.suggest(groups, None, pairs, 1, candidates=candidates)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +12,16 @@ import torch
 from torch import nn
 
 import likewise
+from likewise.active import pool as pool_module
+from likewise.active import suggestion as suggestion_module
 from likewise.active.information import information, same_table, tables_of_people
 from likewise.active.pool import spread, unjudged
 from likewise.active.suggestion import choose, suggest
 from likewise.errors import InputError
 from likewise.inference import JointResult
+from likewise.inference.propagation.edge_posteriors import edge_statistics
+from likewise.inference.propagation.graph import Graph
+from likewise.inference.propagation.posterior import Posterior
 from likewise.noise.annotators import AnnotatorChannel
 from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.pairs import Pairs
@@ -84,6 +91,36 @@ def test_suggestions_are_new_distinct_pairs_of_two_items():
     assert all(a != b for a, b in asked)
 
 
+@pytest.mark.parametrize("listed", [True, False])
+def test_as_many_come_back_as_there_are(monkeypatch: pytest.MonkeyPatch, listed: bool) -> None:
+    if not listed:
+        monkeypatch.setattr(pool_module, "ALL_PAIRS", 0)
+    rng = np.random.default_rng(0)
+    left, right = np.triu_indices(12, 1)
+    belief = rng.dirichlet(np.ones(3), 12)
+    for n_judged in (11, 40, 66):
+        kept = rng.permutation(66)[:n_judged]
+        pairs = Pairs(left[kept], right[kept], rng.random(n_judged) < 0.5, n_items=12)
+        judged = set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+        for n in (1, 15, 40, 55, 99):
+            found = suggest(result_with(belief, RateChannel(0.8, 0.2)), np.zeros((12, 2)), pairs, n)
+            asked = {(min(pair), max(pair)) for pair in found.tolist()}
+            assert len(found) == len(asked) == min(n, 66 - n_judged)
+            assert not asked & judged
+
+
+def test_items_keep_their_names_where_some_were_not_judged_yet() -> None:
+    pairs = Pairs([0], [1], [False], item_ids=["a", "b"])
+    known = suggestion_module._known(
+        result_with(certain_but([5]), RateChannel(0.9, 0.1)), np.zeros((N, 2)), pairs, 1
+    )
+    assert known.pairs.n_items == N
+    assert known.pairs.item_ids is not None
+    assert known.pairs.item_ids[:2].tolist() == ["a", "b"]
+    with pytest.raises(InputError, match="about 2 items, but there are 1"):
+        suggest(result_with(certain_but([5]), RateChannel(0.9, 0.1)), np.zeros((1, 2)), pairs, 1)
+
+
 def test_candidates_are_all_there_is_to_choose_from():
     model = result_with(certain_but([5]), RateChannel(0.9, 0.1))
     pool = np.array([[0, 1], [2, 5], [3, 4]])
@@ -115,6 +152,41 @@ def test_questions_go_to_people_who_look(careless):
     first = set(people[taken[:4]])
     assert len(taken) == len(set(taken.tolist())) == 8
     assert not first & {f"p{careless}", f"p{careless + 1}"}
+
+
+@pytest.mark.parametrize("fitted", ["result", "classifier"])
+def test_people_are_known_by_their_names(fitted: str) -> None:
+    """Another crowd of as many people: its answers say of what types these are."""
+    pairs = crowd(careless=0)  # of p0 ... p5
+    channel = AnnotatorChannel.from_rates(0.95, 0.05, 6)
+    graph = Graph.from_pairs(pairs)
+    belief = Posterior(torch.from_numpy(np.log(certain_but([]))), 0.0, 0, False)
+    for _ in range(3):
+        channel = channel.update(edge_statistics(belief, graph, channel))
+    table = {"annotator": [f"p{k}" for k in (3, 2, 5, 4, 1, 0)]}  # most reliable first
+
+    class Classifier:
+        transition_ = None
+        channel_ = channel
+        annotators_ = table
+
+        def predict_proba(self, X: np.ndarray) -> np.ndarray:
+            return certain_but([])
+
+    model: Any = Classifier()
+    if fitted == "result":
+        model = replace(result_with(certain_but([]), channel), annotators=table)
+    for people, coins in (("p0 p1 p2 p3 p4 p5", [0, 1]), ("q0 q1 q2 q3 q4 q5", [4, 5])):
+        others = crowd(careless=coins[0])
+        names = np.array(people.split())
+        others = Pairs(others.left, others.right, others.same, names[others.annotator], n_items=N)
+        known = suggestion_module._known(model, np.zeros((N, 2)), others, 1)
+        tables = tables_of_people(known.belief, known.pairs, known.channel)
+        told = tables[:6, 0, 0] - tables[:6, 0, 1]
+        assert sorted(np.argsort(told)[:2]) == coins
+        assert told[coins].max() < 0.3 < 0.7 < np.delete(told, coins).min()
+        same = same_table(known.channel, 3)
+        np.testing.assert_allclose(same, same_table(channel, 3))
 
 
 def test_a_stranger_is_taken_for_one_of_the_crowd():

@@ -23,7 +23,7 @@ from likewise.nn.model import InputLayer, Model
 from likewise.nn.networks import MLP
 from likewise.noise import symmetric
 from likewise.noise.annotators import AnnotatorChannel
-from likewise.noise.channels import ExactChannel, RateChannel
+from likewise.noise.channels import ConfusionChannel, ExactChannel, RateChannel
 from likewise.noise.estimation import class_posterior, likelihood_transition
 from likewise.pairs import Pairs
 from likewise.pairs.rates import moment_rates
@@ -388,3 +388,29 @@ def test_spectral_clusters_are_let_go_of_bit_by_bit():
     channel = AnnotatorChannel.from_rates(rates.a, rates.b, len(pairs.annotator_names))
     posterior, _ = spectral_start(Graph.from_pairs(pairs), channel, 4, seed=0, rounds=25)
     assert matched_accuracy(posterior.belief.argmax(1).numpy(), z) > 0.8
+
+
+@pytest.mark.usefixtures("few_draws")
+@pytest.mark.parametrize(
+    ("kind", "n_features"),
+    [
+        ("confusion", 20),
+        ("annotator", 20),
+        pytest.param("confusion", 8, marks=pytest.mark.slow),  # a network beside Gaussian heads
+    ],
+)
+def test_the_noise_model_that_was_asked_for_is_taken(kind: str, n_features: int) -> None:
+    """However few or many judgements the cells of two classes have."""
+    rng = np.random.default_rng(0)
+    n_classes = 4 if kind == "confusion" else 3
+    y = np.arange(36) % n_classes
+    X = 2 * rng.normal(size=(n_classes, n_features))[y] + rng.normal(size=(36, n_features))
+    chosen = rng.choice(36 * 35 // 2, 120, replace=False)
+    left, right = (end[chosen] for end in np.triu_indices(36, 1))
+    same = (y[left] == y[right]) ^ (rng.random(120) < 0.1)
+    pairs = Pairs(left, right, same, rng.choice(list("abc"), 120), n_items=36)
+    result = fit_joint(X, pairs, n_classes, noise=kind, random_state=0, options=FAST)
+    assert result.choice == f"{kind}: as asked"
+    assert isinstance(result.channel, ConfusionChannel if kind == "confusion" else AnnotatorChannel)
+    assert result.channel.two_rate == (kind == "annotator")
+    assert matched_accuracy(result.classes.argmax(1), y) > 0.8

@@ -249,6 +249,38 @@ def test_two_groups_taken_for_one_are_split() -> None:
     assert after.score > begun.score
 
 
+@pytest.mark.parametrize("looked", [False, True])
+@pytest.mark.parametrize("n_groups", [1, 2, 3, 4, 5, 8, 32])
+def test_a_given_number_of_groups_is_kept_whatever_the_start_had(
+    n_groups: int, looked: bool
+) -> None:
+    truth, i, j, said = world(4, 8, 0.1)
+    items = 4.0 * np.eye(4)[truth] + np.random.default_rng(0).normal(size=(32, 4))
+    start, sure = np.minimum(truth, 2), np.full(32, 0.9)  # of three groups
+    found = continue_partition(
+        i, j, said, start, sure, n_groups=n_groups, items=items if looked else None
+    )
+    assert set(found.labels) == set(range(n_groups))
+    kinds = set(zip(found.labels.tolist(), truth.tolist()))
+    assert len(kinds) == max(n_groups, 4)  # what is merged is merged whole, what is cut is of one
+    alone = np.bincount(found.labels)[found.labels] == 1
+    apart = found.pair_same[alone[found.pairs].any(axis=1)]
+    assert (apart < 0.5).all()
+
+
+def test_a_group_is_cut_where_answers_agree_the_least() -> None:
+    """Four and four items of one group, with a fifth of the answers between them "different"."""
+    truth, i, j, said = world(2, 8, 0.0)
+    half = np.arange(16) // 8
+    between = (truth[i] == 0) & (truth[j] == 0) & (half[i] != half[j])
+    said = said & ~(between & ((i + j) % 5 == 0))
+    sure = np.full(16, 0.9)
+    assert agree(continue_partition(i, j, said, truth, sure).labels, truth)
+    found = continue_partition(i, j, said, truth, sure, n_groups=3)
+    assert len(set(found.labels)) == 3
+    assert len(set(found.labels[truth == 1])) == 1
+
+
 def test_a_wrong_start_does_not_stay() -> None:
     truth, i, j, said = world(3, 10, 0.1)
     start = np.random.default_rng(0).integers(0, 5, 30)

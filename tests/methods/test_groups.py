@@ -81,6 +81,12 @@ def test_same_seed_same_groups_and_a_given_number(few: Records, found_in_few: lw
     assert lw.group(pairs_of(few), n_groups=7).n_groups == 7
 
 
+def test_going_on_from_groups_a_given_number_is_kept(few: Records, found_in_few: lw.Groups) -> None:
+    pairs = pairs_of(few)
+    for n_groups in (found_in_few.n_groups - 2, found_in_few.n_groups, found_in_few.n_groups + 3):
+        assert lw.group(pairs, n_groups=n_groups, start=found_in_few).n_groups == n_groups
+
+
 def test_judgements_of_weight_0_are_ignored(few: Records, found_in_few: lw.Groups) -> None:
     n, n_items = len(few.left), len(few.truth)
     doubled = lw.Pairs(

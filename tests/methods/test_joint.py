@@ -19,6 +19,7 @@ from likewise.methods import joint, teachers
 from likewise.methods.alignment import distance, lopsided
 from likewise.methods.evidence import Evidence, find_evidence
 from likewise.methods.joint import MOST_ROUNDS, evidence_program, joint_program
+from likewise.methods.options import FitOptions
 from likewise.methods.problem import Problem
 from likewise.methods.result import FitResult, MethodProgram, last_stage
 from likewise.methods.students import pooled
@@ -435,6 +436,27 @@ def test_without_noise_perceived_is_true() -> None:
     asked, fitted = runs_of(noisy_problem(TWO.with_(epochs=1)), None)
     np.testing.assert_array_equal(fitted.transition, np.eye(3))
     assert len(asked) == 3
+
+
+def test_where_answers_slip_alone_no_item_is_mistaken() -> None:
+    """Where the graph decides as well: EM is not the only one to know the noise model."""
+    problem, _ = tiny_problem(TWO.with_(epochs=1), noise=0.3, per_item=40)
+    slips = np.random.default_rng(0).random(len(problem.pairs)) < 0.05
+    pairs = problem.pairs.with_answers(problem.pairs.same ^ slips)
+    problem = dataclasses.replace(problem, pairs=pairs)
+    fitted = run_program(joint.joint_method(problem, FitOptions(noise="judgement")))
+    assert fitted.transition is not None
+    np.testing.assert_allclose(fitted.transition, np.eye(3), atol=0.01)
+    both = run_program(joint.joint_method(problem, FitOptions(noise="both")))
+    assert both.transition is not None
+    assert both.transition.diagonal().max() < 0.95
+
+
+def test_a_matrix_of_mistakes_and_no_mistakes_is_a_contradiction() -> None:
+    options = FitOptions(transition=symmetric(3, 0.3), noise="judgement")
+    with pytest.raises(InputError, match="take noise='both', or leave the matrix out"):
+        joint.joint_method(noisy_problem(), options)
+    joint.joint_method(noisy_problem(), FitOptions(transition=np.eye(3), noise="judgement"))
 
 
 def test_how_lopsided() -> None:

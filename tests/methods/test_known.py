@@ -48,10 +48,46 @@ def test_large_numbers_are_names():
     assert known.names(3).tolist() == ["2019", "2024", "class 2"]
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32, object])
+def test_whole_numbers_are_the_same_where_nan_makes_them_floats(kind: type):
+    given = np.array([0, np.nan, 1, 2, np.nan], kind)
+    known = KnownClasses.of(given, 5)
+    assert known.numbers is not None
+    assert known.numbers.tolist() == [0, -1, 1, 2, -1]
+    assert known.names(4).tolist() == [0, 1, 2, 3]
+
+
+def as_name(value) -> str:
+    return value if isinstance(value, str) else str(value).removesuffix(".0")
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ([0.0, np.nan, 10.0, 2.0], ["0", "2", "10"]),
+        ([10.5, 2.5, np.nan, 0.5], ["0.5", "2.5", "10.5"]),
+        ([20240000010, 3, None, 9], ["3", "9", "20240000010"]),
+        (["10", "9", None, "b"], ["10", "9", "b"]),
+    ],
+)
+def test_names_that_are_numbers_are_sorted_as_numbers(given, names):
+    known = KnownClasses.of(np.array(given, object), 4)
+    assert known.numbers is not None
+    assert known.names(3).tolist() == names
+    found = ["" if number < 0 else names[number] for number in known.numbers]
+    assert found == ["" if value != value or value is None else as_name(value) for value in given]
+
+
+def test_minus_one_may_be_a_class_where_items_are_named():
+    assert KnownClasses.of({0: -1, 3: 1}, 5).names(2).tolist() == ["-1", "1"]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({}, "names no item"),
+        (np.array([0, 1, -1, -1, 2, -1, 0, 0, 0, 0]), "None for these"),
+        (np.array([0.0, 1, -1, np.nan, 2, -1, 0, 0, 0, 0]), "None for these"),
         ({10: "cat"}, "not among the 10 items"),
         (["cat"], "known has 1 classes"),
     ],

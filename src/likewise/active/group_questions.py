@@ -21,7 +21,7 @@ from likewise.active.pool import REPEATED
 from likewise.inference.partition.answers import Answers
 from likewise.inference.partition.continued import dense_core, recall_groups, settled
 from likewise.inference.partition.growing import Grown
-from likewise.methods.groups import Groups
+from likewise.methods.groups import Groups, known_before
 from likewise.noise.channels import RateChannel
 from likewise.pairs import Pairs
 
@@ -44,7 +44,7 @@ def group_questions(
     core = dense_core(answers)
     belief: FloatArray | None = None
     if groups is not None and answers.n_pairs:
-        grown = recall_groups(answers, groups.labels, groups.probability, items)
+        grown = recall_groups(answers, *known_before(groups, pairs.n_items), items)
         if settled(grown.belief, core):
             belief = grown.belief
     if belief is None:
@@ -68,7 +68,7 @@ def belief_in_groups(
 ) -> tuple[FloatArray, RateChannel]:
     """(N, K) beliefs over the known groups and one not seen yet, and how people answer."""
     answers = _answers(pairs)
-    grown = recall_groups(answers, groups.labels, groups.probability, items)
+    grown = recall_groups(answers, *known_before(groups, pairs.n_items), items)
     return grown.belief, RateChannel(*_usual_rates(answers, grown))
 
 

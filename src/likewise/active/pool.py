@@ -15,6 +15,7 @@ from likewise.pairs import Pairs
 FloatMatrix = NDArray[np.float64]
 Positions = NDArray[np.int64]
 LIKELY_CLASSES = 3
+ALL_PAIRS = 100_000  # at most so many pairs are listed, to choose from
 PARTNERS = 4  # of each likely class, for every item
 # What the next question about an item is worth before the last one is answered. Mutual information
 # alone hardly falls where people err often: it takes their mistakes about one item for independent.
@@ -48,6 +49,23 @@ def unjudged(pool: Array, pairs: Pairs) -> NDArray[np.int64]:
     code = np.setdiff1d(code, judged[0] * n_items + judged[1])
     left, right = code // n_items, code % n_items
     return np.asarray(np.stack([left, right], axis=1)[left != right], np.int64)
+
+
+def any_unjudged(pairs: Pairs, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(n, 2) pairs by chance that nobody has judged; fewer only where there are no more."""
+    n_items = pairs.n_items
+    found = unjudged(rng.integers(0, n_items, (2 * n, 2)), pairs)
+    if len(found) < n:  # few are left, or few there ever were
+        total = n_items * (n_items - 1) // 2
+        judged = np.sort(np.stack([pairs.left, pairs.right]).astype(np.int64), axis=0)
+        left_over = total - len(np.unique(judged[0] * n_items + judged[1]))
+        n = min(n, left_over)
+        if total <= ALL_PAIRS or 2 * max(n, total - left_over) > total:
+            found = unjudged(np.stack(np.triu_indices(n_items, 1), axis=1), pairs)
+        while len(found) < n:
+            drawn = rng.integers(0, n_items, (2 * n, 2))
+            found = unjudged(np.concatenate([found, drawn]), pairs)
+    return found[rng.permutation(len(found))][:n]
 
 
 def reach_of(group: Array, pool: NDArray[np.int64]) -> NDArray[np.float64]:

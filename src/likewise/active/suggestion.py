@@ -6,6 +6,7 @@ worth half as much, and as far as little is known yet, chance has its share.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,21 @@ from likewise.active.information import (
     same_table,
     tables_of_people,
 )
-from likewise.active.pool import checked_pool, fill, likely_pairs, reach_of, spread, unjudged
+from likewise.active.pool import (
+    any_unjudged,
+    checked_pool,
+    fill,
+    likely_pairs,
+    reach_of,
+    spread,
+)
 from likewise.errors import InputError
 from likewise.inference.fit import JointResult
 from likewise.inference.propagation.belief_propagation import infer
 from likewise.inference.propagation.graph import Graph
 from likewise.methods.groups import Groups
 from likewise.noise.annotators import AnnotatorChannel
-from likewise.noise.channels import Channel, ExactChannel
+from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel
 from likewise.pairs import Pairs, as_pairs
 
 if TYPE_CHECKING:
@@ -78,8 +86,7 @@ def suggest(
     pool = likely_pairs(known.belief, known.pairs, n, rng)
     table = same_table(known.channel, known.belief.shape[1])
     chosen = pool[_most_telling(known, pool, table, None, n, rng)]
-    at_random = unjudged(rng.integers(0, len(known.belief), (2 * n, 2)), known.pairs)
-    return fill(chosen, at_random[rng.permutation(len(at_random))], n)
+    return fill(chosen, any_unjudged(known.pairs, n, rng), n)
 
 
 def choose(
@@ -137,7 +144,7 @@ def _check_count(n: int) -> None:
 def _listed(X: ArrayLike | None, pairs: Pairs | Any) -> Pairs:
     """The judgements one by one, of all items."""
     given = as_pairs(pairs).explicit()
-    return given if X is None else _about(given, len(np.asarray(X)))
+    return given if X is None else given.about(len(np.asarray(X)))
 
 
 def _vectors(X: ArrayLike | None) -> FloatMatrix | None:
@@ -175,23 +182,6 @@ def _positions_of(annotators: ArrayLike, pairs: Pairs, n_candidates: int) -> Pos
     return np.array([code.get(name, len(names)) for name in asked.tolist()], np.int64)
 
 
-def _about(pairs: Pairs, n_items: int) -> Pairs:
-    """The same judgements, of ``n_items`` items: the last ones may not have been judged yet."""
-    if pairs.n_items > n_items:
-        raise InputError(
-            f"a judgement names item {pairs.n_items - 1}, but there are only {n_items} items."
-        )
-    return Pairs(
-        pairs.left,
-        pairs.right,
-        pairs.same,
-        pairs.annotator,
-        pairs.weight,
-        annotator_names=pairs.annotator_names,
-        n_items=n_items,
-    )
-
-
 def current_belief(
     model: SimilarityClassifier | JointResult | Groups, X: ArrayLike | None, pairs: Pairs
 ) -> tuple[FloatMatrix, Channel]:
@@ -201,15 +191,34 @@ def current_belief(
     if X is None:
         raise InputError("give the items that the classifier was fitted to; only groups need none.")
     if isinstance(model, JointResult):
-        return model.posterior.astype(np.float64), model.channel
+        belief = model.posterior.astype(np.float64)
+        return belief, _as_they_answer(model.channel, model.annotators, pairs, belief.shape[1])
     g = np.asarray(model.predict_proba(X), np.float64)
     n_classes = g.shape[1]
     g = (1 - DOUBT) * g + DOUBT / n_classes
     transition = model.transition_ if model.transition_ is not None else np.eye(n_classes)
     channel: Channel = model.channel_ if model.channel_ is not None else ExactChannel()
-    graph = Graph.from_pairs(pairs)
-    known = 0 if pairs.annotator_names is None else len(pairs.annotator_names)
-    if isinstance(channel, AnnotatorChannel) and channel.n_annotators != known:
-        return g @ transition, channel  # other people than the channel knows: the network alone
+    if isinstance(channel, AnnotatorChannel):
+        known = channel
+        channel = _as_they_answer(known, model.annotators_, pairs, n_classes)
+        if channel is not known:  # other people: the network alone
+            return g @ transition, channel
     log_f = torch.from_numpy(np.log(g @ transition)).float()
+    graph = Graph.from_pairs(pairs)
     return infer(log_f, graph, channel, iterations=30).belief.double().numpy(), channel
+
+
+def _as_they_answer(
+    channel: Channel, table: Mapping[str, Sequence[Any]] | None, pairs: Pairs, n_classes: int
+) -> Channel:
+    """The channel; of people who are others than those of ``pairs``, how a stranger answers.
+
+    ``table`` names the people whom the channel knows (`annotator_table`).
+    """
+    if not isinstance(channel, AnnotatorChannel):
+        return channel
+    known = sorted(map(str, (table or {}).get("annotator", ())))
+    here = [] if pairs.annotator_names is None else sorted(pairs.annotator_names.tolist())
+    if known == here:
+        return channel
+    return ConfusionChannel(torch.from_numpy(same_table(channel, n_classes)))

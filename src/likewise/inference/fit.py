@@ -23,15 +23,18 @@ from likewise.inference.selection.channel_selection import (
     ENOUGH_TESTS,
     candidates,
     compare_channels,
-    with_confusions,
 )
 from likewise.inference.selection.final_fit import criterion
 from likewise.inference.selection.fit_selection import fit_selected, fit_sorted
-from likewise.inference.selection.start_selection import fit_exact, fit_from_starts, select_starts
+from likewise.inference.selection.start_selection import (
+    as_rates,
+    fit_exact,
+    fit_from_starts,
+    select_starts,
+)
 from likewise.inference.selection.trials import fit_with, has_faded
 from likewise.io.progress import stage
-from likewise.noise.annotators import AnnotatorChannel
-from likewise.noise.channels import Channel, ConfusionChannel, RateChannel
+from likewise.noise.channels import Channel
 from likewise.noise.registry import channel_for, noise_names
 from likewise.pairs import Pairs
 from likewise.pairs.rates import moment_rates
@@ -39,6 +42,7 @@ from likewise.training.replay_cache import ReplayCache
 
 NOISES = noise_names()
 FEW_FLIPS = 0.03
+COMPLETE = "class: all pairs were judged, and no judgement contradicts"
 
 
 @dataclass(frozen=True)
@@ -110,28 +114,39 @@ def fit_joint(
         pairs, noise = spanning(pairs), "class"
     rng = np.random.default_rng(random_state)
     problem = make_problem(
-        *(X, pairs, n_classes, network, transition, rng, device, options or Options()),
-        replay_cache,
-        known,
+        X,
+        pairs,
+        n_classes,
+        network=network,
+        transition=transition,
+        rng=rng,
+        device=device,
+        options=options or Options(),
+        replay_cache=replay_cache,
+        known=known,
     )
     fit = _fit_auto(problem) if noise == "auto" else _fit_kind(problem, noise)
     state = fit.state
     module = _finished(problem, fit)
     table = {} if names is None else annotator_table(problem.graph, state.targets.classes, names)
     return JointResult(
-        module,
-        state.transition.cpu().numpy(),
-        state.channel,
-        state.targets.perceived.cpu().numpy(),
-        state.targets.judged.cpu().float().numpy(),
-        state.targets.classes.cpu().float().numpy(),
-        table,
-        state.history,
-        "class: all pairs were judged, and no judgement contradicts" if complete else fit.choice,
-        fit.evidence | {"evidence": state.evidence},
-        problem.features is not None
-        and bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean()),
+        module=module,
+        transition=state.transition.cpu().numpy(),
+        channel=state.channel,
+        posterior=state.targets.perceived.cpu().numpy(),
+        judged=state.targets.judged.cpu().float().numpy(),
+        classes=state.targets.classes.cpu().float().numpy(),
+        annotators=table,
+        history=state.history,
+        choice=COMPLETE if complete else fit.choice,
+        evidence=fit.evidence | {"evidence": state.evidence},
+        features_say_more=problem.features is not None and _features_say_more(state),
     )
+
+
+def _features_say_more(state: State) -> bool:
+    """Of a usual item: its class is less in doubt by its features than by its judgements."""
+    return bool(entropy(state.targets.judged).mean() > entropy(state.log_g.exp()).mean())
 
 
 def _finished(problem: JointProblem, fit: _Fit) -> nn.Module | None:
@@ -140,8 +155,14 @@ def _finished(problem: JointProblem, fit: _Fit) -> nn.Module | None:
         return None
     state, generator = fit.state, problem.generator
     folds = fold_of_items(problem.graph.n_items, problem.options.folds, generator)
-    given = state.targets, state.transition, folds.to(state.log_g.device), generator
-    head = with_best_classifier(fit.head, problem.heads(), *given)
+    head = with_best_classifier(
+        fit.head,
+        problem.heads(),
+        targets=state.targets,
+        transition=state.transition,
+        folds=folds.to(state.log_g.device),
+        generator=generator,
+    )
     return head.finish(state.targets, generator)
 
 
@@ -152,22 +173,18 @@ def _fit_kind(problem: JointProblem, kind: str) -> _Fit:
         return _Fit(*fit_exact(problem), why)
     if kind == "judgement" and problem.options.transition is None:
         problem = problem.with_transition(nearly_identity(problem.n_classes))
-    wide = kind in ("annotator", "confusion")
     channel = _first_channel(problem, kind)
     if problem.features is not None:
-        return _Fit(*fit_selected(problem, channel, wide), why)
-    starts = select_starts(problem, channel, wide)
-    if kind == "confusion":
-        starts = [(belief, with_confusions(found, problem.n_classes)) for belief, found in starts]
-    return _Fit(*fit_from_starts(problem, starts), why)
+        return _Fit(*fit_selected(problem, channel, confusions=False), why)
+    return _Fit(*fit_from_starts(problem, select_starts(problem, channel, confusions=False)), why)
 
 
 def _first_channel(problem: JointProblem, kind: str) -> Channel:
     """The channel of a noise model at the two rates that triangles of judgements tell."""
     moments = moment_rates(problem.pairs.explicit(), problem.n_classes, problem.rng)
-    # Which classes are confused is known only once there are classes: two rates until then.
-    entry = channel_for("judgement" if kind == "confusion" else kind)
-    return entry.load().at_rates(moments.a, moments.b, problem.n_classes, problem.n_annotators)
+    kind_of_channel = channel_for(kind).load()
+    rates = moments.a, moments.b
+    return kind_of_channel.at_rates(*rates, problem.n_classes, problem.n_annotators)
 
 
 def _fit_auto(problem: JointProblem) -> _Fit:
@@ -206,7 +223,7 @@ def _fit_best_channel(
 ) -> _Fit:
     """Compare channels under the first fit's f; where another one wins, fit again with it."""
     options = candidates(
-        problem.graph, _as_rates(state.channel), problem.n_classes, problem.n_annotators
+        problem.graph, as_rates(state.channel), problem.n_classes, problem.n_annotators
     )
     log_f = log_perceived(state.log_g, state.transition)
     start = guess(state.targets.perceived)
@@ -229,22 +246,6 @@ def _fit_best_channel(
     why = f"{name}: held-out log-likelihood a judgement: {scores}; class flips {flips:.2f}"
     held_out = {f"held_out_{name}": value for name, value in best.log_likelihood.items()}
     return _Fit(state, head, why, held_out | counts)
-
-
-def _as_rates(channel: Channel) -> RateChannel:
-    """The two overall rates of any channel."""
-    if isinstance(channel, RateChannel):
-        return channel
-    if isinstance(channel, AnnotatorChannel):
-        a, b = channel.rates().mean(0).tolist()
-        return RateChannel(a, b)
-    if isinstance(channel, ConfusionChannel):
-        same = channel.p_same.diagonal().mean()
-        different = (channel.p_same.sum() - channel.p_same.trace()) / (
-            channel.p_same.numel() - len(channel.p_same)
-        )
-        return RateChannel(float(same), float(different))
-    return RateChannel()
 
 
 def _kind(channel: Channel) -> tuple[type, bool]:

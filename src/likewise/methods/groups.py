@@ -211,7 +211,7 @@ def _partition(
             items=rows,
             seed=seed,
         )
-    labels, probability = _known_before(start, given)
+    labels, probability = known_before(start, given.n_items)
     return continue_partition(
         *answers,
         labels[placed],
@@ -231,17 +231,17 @@ def _in_answers(weight: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(weight / min(float(weight.mean()), 1.0))
 
 
-def _known_before(start: Groups, given: Pairs) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(N,) groups of the items and how sure they were; -1 for items that have come since."""
-    n_before = len(start.labels)
-    if n_before > given.n_items:
+def known_before(groups: Groups, n_items: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(N,) groups of N items and how sure they were; -1 for items that have come since."""
+    n_before = len(groups.labels)
+    if n_before > n_items:
         raise InputError(
-            f"start has groups of {n_before} items, but the judgements are about "
-            f"{given.n_items}; give the groups of the same items."
+            f"the groups are of {n_before} items, but the judgements are about {n_items}; "
+            "give the groups of the same items."
         )
-    labels = np.full(given.n_items, NEVER_JUDGED, np.int64)
-    probability = np.full(given.n_items, np.nan)
-    labels[:n_before], probability[:n_before] = start.labels, start.probability
+    labels = np.full(n_items, NEVER_JUDGED, np.int64)
+    probability = np.full(n_items, np.nan)
+    labels[:n_before], probability[:n_before] = groups.labels, groups.probability
     return labels, probability
 
 

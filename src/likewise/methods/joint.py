@@ -217,4 +217,18 @@ def _as_fitted(found: Evidence, problem: Problem) -> FitResult:
 def joint_method(problem: Problem, options: FitOptions) -> MethodProgram:
     """The joint objective as the registry knows it."""
     known = one_hot(options.known, problem.n_classes)
-    return joint_program(problem, options.transition, options.noise, options.checkpoints, known)
+    transition = _transition_of(options)
+    return joint_program(problem, transition, options.noise, options.checkpoints, known)
+
+
+def _transition_of(options: FitOptions) -> FloatMatrix | str | None:
+    """T as it was asked for; None where the noise model says that no item is mistaken."""
+    if options.noise != "judgement":
+        return options.transition
+    given = options.given_transition
+    if given is not None and not np.allclose(given, np.eye(len(given))):
+        raise InputError(
+            "noise='judgement' says that items are never mistaken, but the transition matrix says "
+            "how they are; take noise='both', or leave the matrix out."
+        )
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,9 @@ from likewise.io.npy import Array
 UNKNOWN = -1
 
 Known = Mapping[int, object] | ArrayLike
-"""Position of an item to its class, or (N,) classes: None, NaN or "" where one is not known."""
+"""Position of an item to its class, or (N,) classes: None, NaN or "" where one is not known.
+
+The number -1 is refused among the latter: nobody knows whether it is a class."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,14 @@ class KnownClasses:
             raise InputError("known names no item's class; leave it out, or give at least one.")
         numbers = np.full(n_items, UNKNOWN, np.int64)
         as_numbers = _whole(given)
-        distinct = np.unique(given if as_numbers is None else as_numbers)
+        own = given if as_numbers is None else as_numbers
+        distinct = _in_order(np.unique(own))
         if as_numbers is not None and distinct[0] >= 0 and distinct[-1] < 2 * len(distinct):
             # Numbers of classes are meant as such: what is known of class 7 is number 7.
             numbers[where], distinct = as_numbers, np.arange(as_numbers.max() + 1)
         else:
-            own = given if as_numbers is None else as_numbers
-            numbers[where] = np.searchsorted(distinct, own)
+            code = {name: number for number, name in enumerate(distinct.tolist())}
+            numbers[where] = [code[name] for name in own.tolist()]
         return cls(numbers, distinct)
 
     @property
@@ -71,14 +75,40 @@ def _listed(known: Known, n_items: int) -> tuple[NDArray[np.int64], NDArray[np.s
         values = np.asarray(known, object).tolist()
         if np.shape(np.asarray(known, object)) != (n_items,):
             raise InputError(f"there are {n_items} items, but known has {len(values)} classes.")
+        if any(_means_unlabelled(value) for value in values):
+            raise InputError(
+                "known gives the number -1, which may be a class or stand for items of which none "
+                'is known: give None for these, and a class a name of its own, such as "minus".'
+            )
         where = np.arange(n_items)
     there = np.array([not _is_missing(value) for value in values], bool)
-    texts = [str(value) for value, is_there in zip(values, there, strict=True) if is_there]
+    texts = [_name_of(value) for value, is_there in zip(values, there, strict=True) if is_there]
     return where[there], np.array(texts, np.str_)
 
 
 def _is_missing(value: object) -> bool:
     return value is None or value != value or value == ""  # NaN differs from itself
+
+
+def _means_unlabelled(value: object) -> bool:
+    """Whether it is the number that others take for "no class", scikit-learn among them."""
+    return isinstance(value, Real) and value == UNKNOWN
+
+
+def _name_of(value: object) -> str:
+    """A class's name. Whole numbers are the same however they are kept: with NaN among them they
+    are floats."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _in_order(distinct: Array) -> Array:
+    """Distinct names (n,) in the order of their numbers, where all are numbers; else as text."""
+    try:
+        return distinct[np.argsort(distinct.astype(np.float64), kind="stable")]
+    except ValueError:
+        return distinct
 
 
 def _whole(given: NDArray[np.str_]) -> NDArray[np.int64] | None:

@@ -114,8 +114,8 @@ def continue_groups(
     say: features would draw them into the few groups that are known.
     """
     rates = two_rates(answers, *FIRST_RATES)
-    core = dense_core(answers)
     if items is None or not _placed_by_items(answers, labels):
+        core = dense_core(answers)
         grower = Grower(answers, n_groups=n_groups)
         state = grower.grow(grower.settle(grower.begin(labels, probability), rates))
         if n_groups is None and not settled(state.belief, core):

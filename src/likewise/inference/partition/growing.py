@@ -7,7 +7,7 @@ what changes the groups is kept where it raises the evidence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,6 +32,7 @@ MAX_OPENED = 5  # groups a fit; what is still new after that waits for the next
 LEAST_WEIGHT = 0.5  # items: a group that holds less is none
 MAX_PROPOSALS = 3
 MAX_FLOATS = 60_000_000  # messages: two for each judged pair, a number for each group
+ANY_LOSS = 1e6  # times what a group costs: what a cut must be worth that is wanted at any loss
 MARGIN = 3.0  # nats: groups change where that is twenty times as likely, not by rounding
 
 
@@ -79,9 +80,10 @@ class Grower:
     def begin(self, labels: IntArray, probability: FloatArray) -> FloatArray:
         """(N, K + 1) beliefs from groups (N,), -1 for none, and how sure each is (N,)."""
         n_known = int(labels.max(initial=-1)) + 1
-        if 2 * self.answers.n_pairs * (n_known + 1) > MAX_FLOATS:
+        most = max(n_known, self._n_groups or 0)
+        if 2 * self.answers.n_pairs * (most + 1) > MAX_FLOATS:
             raise InputError(
-                f"{n_known:,} groups and {self.answers.n_pairs:,} judged pairs are too many to go "
+                f"{most:,} groups and {self.answers.n_pairs:,} judged pairs are too many to go "
                 "on from; group anew, without start, and ask about pairs that something suggests."
             )
         placed = np.flatnonzero(labels >= 0)
@@ -126,10 +128,11 @@ class Grower:
         return np.log(np.maximum(prior, 1e-12)), 1 / (alpha + 1)
 
     def grow(self, state: Grown) -> Grown:
-        """Groups opened, and merged and split where that is clearly better."""
-        state = self._without_empty(self._open(state))
+        """Groups opened, and merged and split where that is clearly better; or, if a number is
+        given, at any loss until there are so many."""
         if self._n_groups is not None:
-            return state
+            return self._with_number(state, self._n_groups)
+        state = self._without_empty(self._open(state))
         n_known = state.belief.shape[1] - 1
         # Of so many pairs of groups the answers between one are wrong by chance (Bonferroni).
         chance = float(np.log(max(n_known * (n_known - 1) / 2, 1)))
@@ -146,7 +149,7 @@ class Grower:
 
     def _open(self, state: Grown) -> Grown:
         """A group for each item that is likelier of none of the known ones, and for its likes."""
-        for _ in range(MAX_OPENED if self._n_groups is None else 0):
+        for _ in range(MAX_OPENED):
             new = np.where(self.judged, state.belief[:, -1], 0.0)
             item = int(new.argmax())
             if new[item] < LIKELY_NEW:
@@ -172,20 +175,70 @@ class Grower:
     def _without_empty(self, state: Grown) -> Grown:
         weight = state.belief[self.judged, :-1].sum(0)
         empty = np.flatnonzero(weight < LEAST_WEIGHT)
-        if self._n_groups is not None or not len(empty) or len(empty) == len(weight):
+        if not len(empty) or len(empty) == len(weight):
             return state
-        belief = np.delete(state.belief, empty, axis=1)
-        return self.settle(belief / belief.sum(1, keepdims=True), state.rates)
+        return self.settle(_without(state.belief, empty), state.rates)
 
-    def _merged(self, state: Grown) -> Iterator[FloatArray]:
-        """Beliefs with two groups made one: those that the answers between them draw together."""
+    def _with_number(self, state: Grown, wanted: int) -> Grown:
+        """Exactly ``wanted`` groups: where there are others, those that answers ask for first."""
+        if self._n_used(state) == wanted:
+            return state
+        free = Grower(self.answers, self._prior)
+        state = free.grow(free.settle(state.belief, state.rates))
+        while self._n_used(state) > wanted:
+            used = self._of_used(state)
+            merged = (self.settle(other, used.rates) for other in self._merged(used, forced=True))
+            state = max(merged, key=lambda other: other.score)
+        while self._n_used(state) < wanted:
+            used = self._of_used(state)
+            split = (self.settle(other, used.rates) for other in self._split(used, forced=True))
+            more = [one for one in split if self._n_used(state) < self._n_used(one) <= wanted]
+            if not more:  # no cut of a group stands up to the answers
+                return self._set_apart(used, wanted - self._n_used(used))
+            state = max(more, key=lambda other: other.score)
+        return state
+
+    def _known(self, state: Grown) -> IntArray:
+        """(n,) the items whose group is told in the end."""
+        return np.flatnonzero(self.judged | state.by_items)
+
+    def _n_used(self, state: Grown) -> int:
+        return len(np.unique(state.labels[self._known(state)]))
+
+    def _of_used(self, state: Grown) -> Grown:
+        """The same without the groups of which no item is likeliest to be."""
+        used = state.labels[self._known(state)]
+        unused = np.setdiff1d(np.arange(state.belief.shape[1] - 1), used)
+        belief = _without(state.belief, unused)
+        return replace(state, found=replace(state.found, belief=belief))
+
+    def _set_apart(self, state: Grown, count: int) -> Grown:
+        """The items that are least sure of their groups, each as a group of its own."""
+        belief, labels = state.belief.copy(), state.labels
+        known = self._known(state)
+        size = np.bincount(labels[known])
+        alone: list[int] = []
+        for item in known[np.argsort(belief[known, labels[known]], kind="stable")].tolist():
+            if len(alone) < count and size[labels[item]] > 1:
+                size[labels[item]] -= 1
+                alone.append(item)
+        belief[alone] = 0.0
+        belief = np.insert(belief, [belief.shape[1] - 1] * len(alone), 0.0, axis=1)
+        belief[alone, np.arange(-len(alone), 0) - 1] = 1.0
+        apart = np.isin(self.answers.left, alone) | np.isin(self.answers.right, alone)
+        found = replace(state.found, belief=belief)
+        return replace(state, found=replace(found, pair_same=np.where(apart, 0.0, found.pair_same)))
+
+    def _merged(self, state: Grown, forced: bool = False) -> Iterator[FloatArray]:
+        """Beliefs with two groups made one: those that the answers between them draw together, or
+        (``forced``) drive apart the least."""
         belief = state.belief[:, :-1]
         odds = self._log_odds(state)[:, None]
         pull = belief[self.answers.left].T @ (odds * belief[self.answers.right])
         first, second = np.triu_indices(belief.shape[1], 1)
         value = (pull + pull.T)[first, second]
         for pair in np.argsort(-value)[:MAX_PROPOSALS]:
-            if value[pair] <= 0:
+            if value[pair] <= 0 and not forced:
                 return
             merged = np.delete(state.belief, second[pair], axis=1)
             merged[:, first[pair]] += state.belief[:, second[pair]]
@@ -196,8 +249,9 @@ class Grower:
         likelihood = log_likelihood(self.answers, state.rates)
         return np.asarray(likelihood[:, 0] - likelihood[:, 1])
 
-    def _split(self, state: Grown) -> Iterator[FloatArray]:
-        """Beliefs with groups cut where their answers disagree (`search.split`)."""
+    def _split(self, state: Grown, forced: bool = False) -> Iterator[FloatArray]:
+        """Beliefs with groups cut where their answers disagree (`search.split`), or (``forced``)
+        where they agree the least: few groups, of which that costs least."""
         graph = WeightedGraph.build(
             self.answers.left, self.answers.right, self._log_odds(state), self.answers.n_items
         )
@@ -206,16 +260,31 @@ class Grower:
         # A cut must gain what a group costs.
         cost = np.full(self.answers.n_items + 1, -0.5 * np.log(max(int(self.judged.sum()), 2)))
         cost[0] = 0.0
-        cut = split(graph, labels, cost)
+        cut = split(graph, labels, -ANY_LOSS * cost if forced else cost)
+        left, right = self.answers.left, self.answers.right
+        between = (labels[left] == labels[right]) & (cut[left] != cut[right])
+        lost = np.bincount(
+            labels[left[between]], self._log_odds(state)[between], 2 * state.belief.shape[1]
+        )
+        found: list[tuple[float, int, IntArray]] = []
         for group in range(state.belief.shape[1] - 1):
             members = np.flatnonzero(sure & (state.labels == group))
             parts = np.unique(cut[members])
             if len(parts) == 2:
-                belief = np.insert(state.belief, -1, 0.0, axis=1)
-                moved = members[cut[members] == parts[1]]
-                belief[moved, -2] = belief[moved, group]
-                belief[moved, group] = 0.0
-                yield belief
+                found.append((float(lost[group]), group, members[cut[members] == parts[1]]))
+        if forced:
+            found = sorted(found, key=lambda one: one[0])[:MAX_PROPOSALS]
+        for _, group, moved in found:
+            belief = np.insert(state.belief, -1, 0.0, axis=1)
+            belief[moved, -2] = belief[moved, group]
+            belief[moved, group] = 0.0
+            yield belief
+
+
+def _without(belief: FloatArray, groups: IntArray) -> FloatArray:
+    """(N, K - n) beliefs without some groups (n,)."""
+    rest = np.delete(belief, groups, axis=1)
+    return np.asarray(rest / rest.sum(1, keepdims=True))
 
 
 def concentration(n_groups: int, n_items: float) -> float:

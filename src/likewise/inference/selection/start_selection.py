@@ -35,7 +35,8 @@ from likewise.inference.selection.starts import (
 )
 from likewise.io.progress import tracked
 from likewise.metrics import matched_accuracy
-from likewise.noise.channels import Channel, ExactChannel
+from likewise.noise.annotators import AnnotatorChannel
+from likewise.noise.channels import Channel, ConfusionChannel, ExactChannel, RateChannel
 from likewise.pairs.rates import moment_rates
 
 TRIAL_ROUNDS = 2
@@ -77,7 +78,8 @@ def fit_exact(problem: JointProblem) -> tuple[State, Head]:
 def select_starts(problem: JointProblem, channel: Channel, confusions: bool = True) -> list[Start]:
     """First posteriors of z (N, C), each with the channel refitted to it, worth going on from.
 
-    With Gaussian heads a channel is widened by particular confusions, unless these are unwanted.
+    With Gaussian heads two rates are widened by particular confusions where these are wanted and
+    worth it; a channel that knows them by itself keeps them.
     """
     found = [start(problem, channel) for start in promising_starts(problem)]
     starts = [(in_known_order(belief, problem.graph.known), own) for belief, own in found]
@@ -156,10 +158,10 @@ def from_graph(problem: JointProblem, channel: Channel) -> Start:
     """The judgements alone."""
     seed = int(problem.rng.integers(2**31))
     rounds = 25 if len(problem.graph) <= FEW_JUDGEMENTS and problem.features is not None else 5
-    posterior, channel = spectral_start(
-        problem.graph, channel, problem.n_classes, seed, rounds=rounds
+    posterior, found = spectral_start(
+        problem.graph, _without_cells(channel), problem.n_classes, seed, rounds=rounds
     )
-    return posterior.belief, channel
+    return posterior.belief, _as_wide(found, channel, problem)
 
 
 def from_partition(problem: JointProblem, channel: Channel, thorough: bool = False) -> Start:
@@ -178,15 +180,16 @@ def from_partition(problem: JointProblem, channel: Channel, thorough: bool = Fal
 
 def from_network(problem: JointProblem, channel: Channel) -> Start:
     """A network trained on single judgements."""
-    log_g, channel = pairwise_start(
+    log_g, found = pairwise_start(
         problem.graph,
         problem.items,
         problem.build,
-        channel,
+        _without_cells(channel),
         problem.generator,
         problem.options.start_steps,
     )
-    return infer(log_g, problem.graph, channel, iterations=30).belief, channel
+    belief = infer(log_g, problem.graph, found, iterations=30).belief
+    return belief, _as_wide(found, channel, problem)
 
 
 def from_clusters(problem: JointProblem, channel: Channel) -> Start:
@@ -237,6 +240,29 @@ def asked(graph: Graph) -> Asked:
         annotator=None if graph.annotator is None else graph.annotator.cpu().numpy(),
         weight=None if graph.weight is None else graph.weight.cpu().double().numpy(),
     )
+
+
+def as_rates(channel: Channel) -> RateChannel:
+    """The two overall rates of any channel."""
+    if isinstance(channel, RateChannel):
+        return channel
+    if isinstance(channel, AnnotatorChannel):
+        return RateChannel(*channel.rates().mean(0).tolist())
+    if isinstance(channel, ConfusionChannel):
+        p, diagonal = channel.p_same, channel.p_same.diagonal()
+        different = (p.sum() - diagonal.sum()) / (p.numel() - len(p))
+        return RateChannel(float(diagonal.mean()), float(different))
+    return RateChannel()
+
+
+def _without_cells(channel: Channel) -> Channel:
+    """Which classes are confused is known only once there are classes: two rates until then."""
+    return as_rates(channel) if isinstance(channel, ConfusionChannel) else channel
+
+
+def _as_wide(found: Channel, asked_for: Channel, problem: JointProblem) -> Channel:
+    """The channel found, by classes where that was asked for."""
+    return found if asked_for.two_rate else with_confusions(found, problem.n_classes)
 
 
 def _as_belief(labels: NDArray[np.integer], problem: JointProblem) -> Tensor:
