@@ -6,6 +6,7 @@ read. No item and no person is named.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from likewise.io.atomic import write_text
@@ -18,12 +19,19 @@ MAX_SHOWN = 30
 def write_card(
     folder: Path, name: str, figures: Record, judgements: Record, config: Record
 ) -> None:
-    """Write the card into a run's folder."""
-    write_text(folder / "model_card.md", model_card(name, figures, judgements, config))
+    """Write the card into a run's folder, which is still called otherwise: it will be ``name``."""
+    write_text(
+        folder / "model_card.md", model_card(folder.with_name(name), figures, judgements, config)
+    )
 
 
-def model_card(name: str, figures: Record, judgements: Record, config: Record) -> str:
-    """The card of a run called ``name``, from what its files hold."""
+def model_card(run: str | Path, figures: Record, judgements: Record, config: Record) -> str:
+    """The card of the run in a folder, as the person names it, from what its files hold.
+
+    Of a private run the name alone is told: a path may hold a person's.
+    """
+    name = Path(run).name
+    place = shlex.quote(name if config.get("private") else str(run))
     parts = [
         "---",
         "library_name: likewise",
@@ -61,8 +69,8 @@ def model_card(name: str, figures: Record, judgements: Record, config: Record) -
         "## Use",
         "",
         "```bash",
-        f"likewise predict {name} new_items --out classes.csv",
-        f"likewise report {name}",
+        f"likewise predict {place} new_items --out classes.csv",
+        f"likewise report {place}",
         "```",
         "",
         "## Asked for",
