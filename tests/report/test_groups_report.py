@@ -1,5 +1,6 @@
 """The page about groups, and the commands that the report prints beside its findings."""
 
+import itertools
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -161,7 +162,7 @@ def test_a_fit_without_somebody_is_otherwise_as_it_was(tmp_path):
     step = actions(replace(contents, annotators=CARELESS))["people"][0]
     words = shlex.split(step.command)
     assert words[:4] == ["likewise", "fit", "data/items.npy", "data/pairs.csv"]
-    options = dict(zip(words, words[1:]))
+    options = dict(itertools.pairwise(words))
     for _, name, value in ASKED:
         assert options[name] == value
     assert (options["--epochs"], options["--lr"], options["--left"]) == ("20", "0.1", "a")

@@ -113,8 +113,8 @@ def warnings(contents: Contents) -> list[str]:
         )
     if not contents.calibration.get("held_out"):
         found.append(
-            "No judgements, or too few, were held out to check the probabilities on: they are "
-            "checked on judgements that were learned from, which flatters them."
+            "The fit kept no judgements, or too few, to check its probabilities on: they are "
+            "checked on judgements that it learned from, which flatters them."
         )
     people = contents.annotators or {}
     total = len(people.get("annotator", []))
