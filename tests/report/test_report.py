@@ -293,6 +293,28 @@ def test_mistaken_share_weighs_classes_by_size(run: Run) -> None:
     assert findings.mistaken_share(contents) == pytest.approx(0.25 * 0.1 + 0.25 * 0.5)
 
 
+@pytest.mark.parametrize(("asked", "source"), [("estimate", "estimated"), ([[1.0]], "given")])
+def test_a_given_t_is_not_called_estimated(tmp_path: Path, asked: object, source: str) -> None:
+    config = {"parameters": {"transition": asked}}
+    run = small_run(tmp_path / "run", config=config)
+    notes = [tile.note for tile in findings.tiles(read_contents(run))]
+    assert f"as {source}" in notes
+    text = page.render(read_contents(run))
+    card = (run.folder / "model_card.md").read_text()
+    other = "given" if source == "estimated" else "estimated"
+    assert f"in percent, as {source}." in text
+    assert f"of the time, as {source}" in card
+    assert f"as {other}" not in text + card
+
+
+def test_a_card_knows_a_given_t_as_an_array() -> None:
+    from likewise.runs.verdict import source_of_transition
+
+    assert source_of_transition({"parameters": {"transition": np.eye(2)}}) == "as given"
+    assert source_of_transition({"parameters": {"transition": None}}) == "as estimated"
+    assert source_of_transition({}) == "as estimated"
+
+
 def test_heat_maps_are_readable_on_every_shade() -> None:
     for scheme in ("light", "dark"):
         rules = heat_rules(scheme)

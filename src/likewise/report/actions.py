@@ -15,10 +15,10 @@ from likewise.report.commands import (
     knows_its_inputs,
     option,
     run_path,
-    takes_given_transition,
 )
 from likewise.report.contents import Contents
 from likewise.report.findings import uninformative
+from likewise.runs.verdict import source_of_transition
 
 MAX_PEOPLE = 3
 
@@ -51,7 +51,11 @@ def _people(contents: Contents) -> list[Step]:
     careless = uninformative(contents.annotators or {})
     if not careless:
         return []
-    where = f" ({GIVEN_T} is the T that was given)" if takes_given_transition(contents) else ""
+    where = (
+        f" ({GIVEN_T} is the T that was given)"
+        if source_of_transition(contents.config) == "as given"
+        else ""
+    )
     words = f"Leave out people who hardly look, and keep the classes as they are{where}:"
     return [Step(words, fit_without(contents, careless[-MAX_PEOPLE:]))]
 

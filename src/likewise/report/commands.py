@@ -80,11 +80,6 @@ def fit_without(contents: Contents, people: Sequence[str]) -> str:
     )
 
 
-def takes_given_transition(contents: Contents) -> bool:
-    """Whether T was not estimated but given, in a file."""
-    return isinstance(_part(contents.config, "parameters").get("transition"), list)
-
-
 def option(name: str, value: object) -> str:
     """An option and its value, quoted; joined where the value would be read as another option."""
     text = str(value)

@@ -10,7 +10,7 @@ from likewise.io.json import Record
 from likewise.methods.registry import METHODS
 from likewise.noise.registry import CHANNELS
 from likewise.report.contents import Columns, Contents
-from likewise.runs.verdict import in_words
+from likewise.runs.verdict import in_words, source_of_transition
 
 SURE = 0.9
 FEW_PER_ITEM = 5
@@ -76,7 +76,13 @@ def tiles(contents: Contents) -> list[Tile]:
     ]
     if contents.transition is not None:
         mistaken = mistaken_share(contents)
-        found.append(Tile(f"{mistaken:.0%}", "of items taken for another class", "as estimated"))
+        found.append(
+            Tile(
+                f"{mistaken:.0%}",
+                "of items taken for another class",
+                source_of_transition(contents.config),
+            )
+        )
     gap = calibration_gap(contents.calibration)
     if gap is not None:
         where = "held-out" if contents.calibration.get("held_out") else "training"

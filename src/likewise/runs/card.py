@@ -11,7 +11,7 @@ from pathlib import Path
 
 from likewise.io.atomic import write_text
 from likewise.io.json import Record
-from likewise.runs.verdict import in_words
+from likewise.runs.verdict import in_words, source_of_transition
 
 MAX_SHOWN = 30
 
@@ -53,7 +53,7 @@ def model_card(run: str | Path, figures: Record, judgements: Record, config: Rec
         "",
         f"- Method: {figures['choice']}",
         f"- Network: {figures.get('network') or 'of the user'}",
-        *_kept(figures),
+        *_kept(figures, config),
         "",
         "## How far to trust it",
         "",
@@ -91,12 +91,13 @@ def _people(judgements: Record) -> str:
     return f", by {people:,} people" if people else ""
 
 
-def _kept(figures: Record) -> list[str]:
+def _kept(figures: Record, config: Record) -> list[str]:
     transition = figures.get("transition")
     if not transition:
         return []
     kept = sum(row[k] for k, row in enumerate(transition)) / len(transition)
-    return [f"- Noise: an item is taken for what it is {kept:.0%} of the time, as estimated"]
+    source = source_of_transition(config)
+    return [f"- Noise: an item is taken for what it is {kept:.0%} of the time, {source}"]
 
 
 def _trust(figures: Record) -> list[str]:

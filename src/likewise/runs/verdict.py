@@ -1,10 +1,17 @@
-"""What a comparison with baselines and other seeds says, in sentences; needs no PyTorch."""
+"""What a run says of itself, for its page, its card and the terminal alike; needs no PyTorch."""
 
 from __future__ import annotations
 
 from likewise.io.json import Record
 
 OWN = "this fit"  # among the procedures, where it was made anew without what they are asked
+
+
+def source_of_transition(config: Record) -> str:
+    """Where T comes from: given by the person, as numbers, or estimated."""
+    parameters = config.get("parameters")
+    asked = parameters.get("transition") if isinstance(parameters, dict) else None
+    return "as estimated" if asked is None or isinstance(asked, str) else "as given"
 
 
 def in_words(found: Record | None) -> list[str]:
