@@ -158,6 +158,27 @@ def test_the_confusion_matrix_is_under_the_best_matching(run: Run) -> None:
     assert sum(diagonal) == round(best * 150)
 
 
+def test_a_mistake_says_which_true_class_the_learned_one_stands_for(run: Run) -> None:
+    from likewise.report.contents import Confusion
+
+    counts = np.array([[90, 10, 0], [0, 70, 30]])  # columns: learned 2 is ant, 0 is bee, 1 is none
+    found = Confusion(["ant", "bee"], [2, 0, 1], counts, [0, 1], 0.8)
+    matrix = tables.confusion_matrix(read_contents(run), found)
+    assert matrix is not None
+    assert matrix.column_names == ["2", "0", "1"]
+    assert matrix.top == [
+        ("bee", "1 (stands for none)", "30.0%"),
+        ("ant", "0 (stands for bee)", "10.0%"),
+    ]
+    assert matrix.rows[0][0].tip == "ant learned as 2 (stands for ant): 90.0%"
+    from dataclasses import replace
+
+    named = replace(read_contents(run), class_names=["bee", "bug", "ant"])
+    matrix = tables.confusion_matrix(named, found)
+    assert matrix is not None
+    assert matrix.top[1] == ("ant", "bee", "10.0%")
+
+
 def test_truth_from_a_file_or_an_array(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "truth.csv"
     rows = "\n".join(f"{k},{'odd' if k % 2 else 'even'}" for k in range(150))
