@@ -392,6 +392,15 @@ def test_learning_curves_mark_the_chosen_epoch_of_the_last_stage() -> None:
     assert figures.learning_curves([], 0) == []
 
 
+def test_texts_of_drawings_and_headers_are_whole(html: str) -> None:
+    calibration = html[html.index('id="calibration"') :]
+    height = float(re.search(r'viewBox="0 0 \d+ (\d+)"', calibration).group(1))
+    label = re.search(r'y="([\d.]+)">predicted P\(said same\)', calibration)
+    assert height - float(label.group(1)) >= 4  # letters of 12 reach so far below their line
+    headers = re.search(r"\.plain thead th \{(.*?)\}", page.stylesheet(), re.S).group(1)
+    assert "overflow-wrap: normal" in headers
+
+
 def test_people_worse_than_chance_are_in_the_histogram() -> None:
     chart = figures.reliability_histogram({"reliability": [-0.32, 0.0, 0.5, 0.5, 1.0]})
     assert chart is not None
