@@ -36,6 +36,16 @@ def test_the_page_tells_of_groups_people_and_pairs(tmp_path):
     assert 'id="ask"' in page
 
 
+def test_the_page_says_of_what_its_probabilities_are(tmp_path):
+    page = render_groups(group(judged()), tmp_path / "groups.html", "pairs.csv").read_text()
+    assert "placed with confidence" not in page
+    assert "of items sure of their place" in page
+    assert "if all others are placed rightly" in page
+    assert "given where all the others are" in page
+    assert "Whether a whole group is right is another question" in page
+    assert "<code>--judged</code>" in page
+
+
 def test_names_cannot_break_out_of_the_page(tmp_path):
     names = [f"{HOSTILE}{k}" for k in range(40)]
     page = render_groups(group(judged(names)), tmp_path / "g.html", HOSTILE).read_text()
