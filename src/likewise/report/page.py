@@ -94,7 +94,9 @@ def fill(template: str, script: str, values: Record) -> str:
         from jinja2 import TemplateError
         from markupsafe import Markup
     except ImportError as error:
-        raise InputError("a report needs jinja2: pip install 'likewise[report]'.") from error
+        raise InputError(
+            "a report needs jinja2: pip install 'likewise[report]', or '.[report]' in a clone."
+        ) from error
     environment = _environment()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     try:
