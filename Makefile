@@ -20,7 +20,7 @@ help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 .PHONY: demo
-demo: $(INSTALLED)  ## learn digits from noisy judgements, by every method (about a minute)
+demo: $(INSTALLED)  ## learn digits from noisy judgements, by every method (a minute, once set up)
 	$(ALONE) $(BIN)/likewise demo
 
 .PHONY: test

@@ -38,6 +38,7 @@ def small_run(
     ids: list[str] | None = None,
     features: bool = False,
     with_truth: bool = True,
+    config: dict[str, Any] | None = None,
 ) -> Run:
     """Three kinds of digits, 150 items, 1,500 judgements by five people, two epochs."""
     items, truth, plain, fitted = _fitted(features)
@@ -62,7 +63,7 @@ def small_run(
         classifier,
         items,
         pairs,
-        config={"command": "fit", "note": name},
+        config={"command": "fit", "note": name, **(config or {})},
         ids=ids,
         truth=truth if with_truth else None,
         metrics={"seconds": {"fit": 1.0}, "device": "cpu"},

@@ -36,6 +36,14 @@ def test_its_links_lead_somewhere() -> None:
     assert [target for target in targets if not (ROOT / target).is_file()] == []
 
 
+def test_it_names_the_extra_that_its_encoder_needs() -> None:
+    """`all` lacks it; a clone installs itself, and not what a public index has by its name."""
+    assert "--embed MODEL" in README
+    assert "pip install '.[all,embed]'" in README
+    pages = [README, *(path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md"))]
+    assert not any("pip install 'likewise[" in page for page in pages)
+
+
 def test_its_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     blocks = "".join(re.findall(r"```bash\n(.*?)```", README, re.DOTALL))
     commands = {line.split()[1] for line in blocks.splitlines() if line.startswith("likewise ")}

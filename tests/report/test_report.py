@@ -158,6 +158,27 @@ def test_the_confusion_matrix_is_under_the_best_matching(run: Run) -> None:
     assert sum(diagonal) == round(best * 150)
 
 
+def test_a_mistake_says_which_true_class_the_learned_one_stands_for(run: Run) -> None:
+    from likewise.report.contents import Confusion
+
+    counts = np.array([[90, 10, 0], [0, 70, 30]])  # columns: learned 2 is ant, 0 is bee, 1 is none
+    found = Confusion(["ant", "bee"], [2, 0, 1], counts, [0, 1], 0.8)
+    matrix = tables.confusion_matrix(read_contents(run), found)
+    assert matrix is not None
+    assert matrix.column_names == ["2", "0", "1"]
+    assert matrix.top == [
+        ("bee", "1 (stands for none)", "30.0%"),
+        ("ant", "0 (stands for bee)", "10.0%"),
+    ]
+    assert matrix.rows[0][0].tip == "ant learned as 2 (stands for ant): 90.0%"
+    from dataclasses import replace
+
+    named = replace(read_contents(run), class_names=["bee", "bug", "ant"])
+    matrix = tables.confusion_matrix(named, found)
+    assert matrix is not None
+    assert matrix.top[1] == ("ant", "bee", "10.0%")
+
+
 def test_truth_from_a_file_or_an_array(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "truth.csv"
     rows = "\n".join(f"{k},{'odd' if k % 2 else 'even'}" for k in range(150))
@@ -293,6 +314,28 @@ def test_mistaken_share_weighs_classes_by_size(run: Run) -> None:
     assert findings.mistaken_share(contents) == pytest.approx(0.25 * 0.1 + 0.25 * 0.5)
 
 
+@pytest.mark.parametrize(("asked", "source"), [("estimate", "estimated"), ([[1.0]], "given")])
+def test_a_given_t_is_not_called_estimated(tmp_path: Path, asked: object, source: str) -> None:
+    config = {"parameters": {"transition": asked}}
+    run = small_run(tmp_path / "run", config=config)
+    notes = [tile.note for tile in findings.tiles(read_contents(run))]
+    assert f"as {source}" in notes
+    text = page.render(read_contents(run))
+    card = (run.folder / "model_card.md").read_text()
+    other = "given" if source == "estimated" else "estimated"
+    assert f"in percent, as {source}." in text
+    assert f"of the time, as {source}" in card
+    assert f"as {other}" not in text + card
+
+
+def test_a_card_knows_a_given_t_as_an_array() -> None:
+    from likewise.runs.verdict import source_of_transition
+
+    assert source_of_transition({"parameters": {"transition": np.eye(2)}}) == "as given"
+    assert source_of_transition({"parameters": {"transition": None}}) == "as estimated"
+    assert source_of_transition({}) == "as estimated"
+
+
 def test_heat_maps_are_readable_on_every_shade() -> None:
     for scheme in ("light", "dark"):
         rules = heat_rules(scheme)
@@ -347,6 +390,15 @@ def test_learning_curves_mark_the_chosen_epoch_of_the_last_stage() -> None:
     rounds = [{"round": 1, "evidence": -3.0}, {"round": 2, "evidence": -2.0}]
     assert figures.learning_curves(rounds, 1)[0].chosen_text == "round 2 kept"
     assert figures.learning_curves([], 0) == []
+
+
+def test_texts_of_drawings_and_headers_are_whole(html: str) -> None:
+    calibration = html[html.index('id="calibration"') :]
+    height = float(re.search(r'viewBox="0 0 \d+ (\d+)"', calibration).group(1))
+    label = re.search(r'y="([\d.]+)">predicted P\(said same\)', calibration)
+    assert height - float(label.group(1)) >= 4  # letters of 12 reach so far below their line
+    headers = re.search(r"\.plain thead th \{(.*?)\}", page.stylesheet(), re.S).group(1)
+    assert "overflow-wrap: normal" in headers
 
 
 def test_people_worse_than_chance_are_in_the_histogram() -> None:

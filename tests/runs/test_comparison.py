@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs
 import likewise as lw
 from likewise.errors import InputError
 from likewise.metrics import matched_accuracy
+from likewise.runs import comparison, verdict
 from likewise.runs.card import model_card
 from likewise.runs.comparison import balanced_agreement, by_clusters, by_vote, compare
 from likewise.runs.fit_job import FitJob
@@ -96,11 +97,23 @@ def test_a_run_says_how_it_compares(made):
 
 def test_in_words():
     found = {"judgements": 50, "agreement": {"k-means on the items": 0.715}, "changed": None}
-    assert "k-means on the items 72%" in in_words(found)[0]
-    assert "--stability" in in_words(found)[1]
-    stable = found | {"changed": 3, "items": 150, "seeds": 3}
-    assert in_words(stable)[1] == "Over 3 seeds, 3 of 150 items (2.0%) change class."
+    baselines, own, seeds = in_words(found)
+    assert "k-means on the items 72%" in baselines
+    assert "kept from them, simple procedures foretell" in baselines
+    assert "this fit foretells was not computed, since it learned from them too" in own
+    assert "--stability" in own
+    assert "--stability" in seeds
+    both = {**found["agreement"], "this fit": 0.9}
+    stable = found | {"agreement": both, "changed": 3, "items": 150, "seeds": 3}
+    compared, seeds = in_words(stable)
+    assert "simple procedures and this fit, made anew without them, foretell" in compared
+    assert "this fit 90%" in compared
+    assert seeds == "Over 3 seeds, 3 of 150 items (2.0%) change class."
     assert in_words(None) == []
+
+
+def test_the_fit_s_own_share_is_known_by_its_name():
+    assert verdict.OWN == comparison.OWN
 
 
 def test_every_run_has_a_model_card(made):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,8 +75,17 @@ def demo(
         f"{outcome['test_items']} held-out digits, learned from all pairs of {outcome['items']}, "
         f"{noise:.0%} of which were taken for another digit"
     )
-    where = facts(None, [("run", outcome["run"]), ("next", f"likewise report {outcome['run']}")])
+    where = facts(
+        None, [("run", outcome["run"]), ("next", f"{program_name()} report {outcome['run']}")]
+    )
     emit(json, outcome, table(title, columns, rows), where)
+
+
+def program_name() -> str:
+    """How this program is called from here: `make demo` calls one that is not on the path."""
+    called = Path(sys.argv[0])
+    on_path = shutil.which("likewise") is not None or called.stem != "likewise"
+    return "likewise" if on_path else shlex.quote(str(called))
 
 
 def reproduce(

@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from likewise.report.commands import (
+    GIVEN_T,
+    beside,
+    fit_without,
+    input_path,
+    knows_its_inputs,
+    option,
+    run_path,
+)
 from likewise.report.contents import Contents
 from likewise.report.findings import uninformative
+from likewise.runs.verdict import source_of_transition
 
 MAX_PEOPLE = 3
 
@@ -24,11 +34,15 @@ class Step:
 
 
 def actions(contents: Contents) -> dict[str, list[Step]]:
-    """The steps beside each section that has some: people, classes, suspects."""
+    """The steps beside each section that has some: people, classes, suspects.
+
+    None where the run does not know its items: they all fit, or ask, again.
+    """
+    known = knows_its_inputs(contents)
     return {
-        "people": _people(contents),
-        "classes": _classes(contents),
-        "suspects": _suspects(contents),
+        "people": _people(contents) if known else [],
+        "classes": _classes(contents) if known else [],
+        "suspects": _suspects(contents) if known else [],
     }
 
 
@@ -37,29 +51,27 @@ def _people(contents: Contents) -> list[Step]:
     careless = uninformative(contents.annotators or {})
     if not careless:
         return []
-    names = " ".join(f"--without-person {_quoted(name)}" for name in careless[-MAX_PEOPLE:])
-    items, pairs = _input(contents, "items"), _input(contents, "pairs")
-    run, out = _quoted(contents.name), _quoted(f"{contents.name}-without")
-    return [
-        Step(
-            "Leave out people who hardly look, and keep the classes as they are:",
-            f"likewise fit {items} {pairs} {names} --like {run} --out {out}",
-        )
-    ]
+    where = (
+        f" ({GIVEN_T} is the T that was given)"
+        if source_of_transition(contents.config) == "as given"
+        else ""
+    )
+    words = f"Leave out people who hardly look, and keep the classes as they are{where}:"
+    return [Step(words, fit_without(contents, careless[-MAX_PEOPLE:]))]
 
 
 def _classes(contents: Contents) -> list[Step]:
     """Merge the two classes that are hardest to tell apart, split the one that is least sure."""
     if contents.n_classes < 3:
         return []
-    run = _quoted(contents.name)
+    run = _quoted(str(run_path(contents)))
     a, b = _most_confused(contents)
     first, second = (_quoted(_plain(contents.class_names[k])) for k in (a, b))
     found = [
         Step(
             f"If {contents.class_names[a]} and {contents.class_names[b]}, the hardest to tell "
             "apart, are one:",
-            f"likewise merge {run} {first} {second} --out {_quoted(contents.name + '-merged')}",
+            f"likewise merge {run} {first} {second} --out {beside(contents, 'merged')}",
         )
     ]
     sure = [
@@ -73,7 +85,7 @@ def _classes(contents: Contents) -> list[Step]:
         Step(
             f"If {contents.class_names[widest]}, the least sure, is two:",
             f"likewise split {run} {_quoted(_plain(contents.class_names[widest]))} "
-            f"--out {_quoted(contents.name + '-split')}",
+            f"--out {beside(contents, 'split')}",
         )
     )
     return found
@@ -83,14 +95,13 @@ def _suspects(contents: Contents) -> list[Step]:
     """Ask people again about the judgements that are most probably wrong."""
     if not contents.suspects.get("left"):
         return []
-    items = _input(contents, "items")
-    return [
-        Step(
-            "Ask people again about these pairs:",
-            f"likewise suspects {_quoted(contents.name)} --out ask.csv\n"
-            f"likewise label {items} --pairs ask.csv --out again.db",
-        )
-    ]
+    listed = f"likewise suspects {_quoted(str(run_path(contents)))} --out ask.csv"
+    if not contents.can_be_shown:
+        return [Step("Their pairs as a table, to ask people again:", listed)]
+    column = contents.config["items"].get("id")
+    ids = "" if column is None else f" {option('--id', column)}"
+    again = f"likewise label {input_path(contents, 'items')} --pairs ask.csv{ids} --out again.db"
+    return [Step("Ask people again about these pairs:", f"{listed}\n{again}")]
 
 
 def _most_confused(contents: Contents) -> tuple[int, int]:
@@ -100,12 +111,6 @@ def _most_confused(contents: Contents) -> tuple[int, int]:
     np.fill_diagonal(together, -1)
     a, b = np.unravel_index(int(together.argmax()), together.shape)
     return int(a), int(b)
-
-
-def _input(contents: Contents, name: str) -> str:
-    record = contents.config.get(name)
-    path = record.get("path") if isinstance(record, dict) else None
-    return name.upper() if path is None else _quoted(str(path))
 
 
 def _plain(name: str) -> str:

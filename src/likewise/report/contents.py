@@ -41,6 +41,7 @@ class Contents:
     """A run as a report sees it: n of N items are shown, C classes were learned."""
 
     name: str  # the run folder's name
+    folder: Path  # the run folder, as it was named
     config: Record  # what was asked
     metrics: Record  # final figures
     history: list[Record]  # a row an epoch
@@ -59,6 +60,7 @@ class Contents:
     truth: NDArray[np.str_] | None  # (n,) names of true classes
     thumbnails: NDArray[np.uint8] | None  # (k, h, w[, 3]) small pictures
     thumbnail_of: NDArray[np.int64]  # (k,) the items they show, among all N
+    can_be_shown: bool = False  # whether people can be shown the items: pictures or texts
 
     @property
     def n_classes(self) -> int:
@@ -134,6 +136,7 @@ def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Cont
     sizes = np.array(metrics.get("sizes") or np.bincount(posterior.argmax(1), minlength=n_classes))
     contents = Contents(
         name=run.folder.resolve().name,
+        folder=run.folder,
         config=run.config,
         metrics=metrics,
         history=run.history,
@@ -152,6 +155,7 @@ def read_contents(run: Run, truth: ArrayLike | str | Path | None = None) -> Cont
         truth=_truth(run, truth, int(sizes.sum())),
         thumbnails=run.thumbnails,
         thumbnail_of=run.thumbnail_of,
+        can_be_shown=_can_be_shown(run),
     )
     _check_arrays(contents, run.folder / "items.npz")
     return contents
@@ -208,6 +212,17 @@ def _class_names(run: Run, n_classes: int) -> list[str]:
     if not isinstance(names, list) or len(names) != n_classes:
         raise InputError(f"{run.folder} does not name the {n_classes} classes of its posterior.")
     return [f"class {name}" if isinstance(name, int) else shorten(str(name)) for name in names]
+
+
+def _can_be_shown(run: Run) -> bool:
+    """Whether `likewise label` takes the items: photographs and texts that were encoded, or pixels
+    as they are in files."""
+    if "encoder" in run.config:
+        return True
+    path = run.model / "model.json"
+    about = read_json(path).get("items") if path.is_file() else None
+    whole = isinstance(about, dict) and about.get("dtype") == "uint8"
+    return whole and run.thumbnails is not None
 
 
 def _truth(run: Run, given: ArrayLike | str | Path | None, n_items: int) -> NDArray[np.str_] | None:

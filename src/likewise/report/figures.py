@@ -178,7 +178,7 @@ def calibration_chart(calibration: Record) -> Calibration | None:
     bins = calibration.get("bins") or {}
     if not bins.get("judgements"):
         return None
-    frame = Frame(width=392, height=372, left=44, right=26, top=14, bottom=34)
+    frame = Frame(width=392, height=378, left=44, right=26, top=14, bottom=40)
     most = max(bins["judgements"])
     dots = []
     for p, o, n in zip(bins["predicted"], bins["observed"], bins["judgements"]):

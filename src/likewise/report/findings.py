@@ -10,7 +10,7 @@ from likewise.io.json import Record
 from likewise.methods.registry import METHODS
 from likewise.noise.registry import CHANNELS
 from likewise.report.contents import Columns, Contents
-from likewise.runs.verdict import in_words
+from likewise.runs.verdict import in_words, source_of_transition
 
 SURE = 0.9
 FEW_PER_ITEM = 5
@@ -76,7 +76,13 @@ def tiles(contents: Contents) -> list[Tile]:
     ]
     if contents.transition is not None:
         mistaken = mistaken_share(contents)
-        found.append(Tile(f"{mistaken:.0%}", "of items taken for another class", "as estimated"))
+        found.append(
+            Tile(
+                f"{mistaken:.0%}",
+                "of items taken for another class",
+                source_of_transition(contents.config),
+            )
+        )
     gap = calibration_gap(contents.calibration)
     if gap is not None:
         where = "held-out" if contents.calibration.get("held_out") else "training"
@@ -113,8 +119,8 @@ def warnings(contents: Contents) -> list[str]:
         )
     if not contents.calibration.get("held_out"):
         found.append(
-            "No judgements, or too few, were held out to check the probabilities on: they are "
-            "checked on judgements that were learned from, which flatters them."
+            "The fit kept no judgements, or too few, to check its probabilities on: they are "
+            "checked on judgements that it learned from, which flatters them."
         )
     people = contents.annotators or {}
     total = len(people.get("annotator", []))

@@ -38,7 +38,7 @@ class GroupCard:
 
     number: int
     size: int
-    sure: float  # mean probability of its items
+    sure: float  # mean probability of its items, each given where all others are
     members: list[tuple[str, float]]  # least sure first: those are worth a look
     left_out: int  # members that are not listed
 
@@ -89,7 +89,9 @@ def _tiles(found: Groups, judged: int) -> list[Tile]:
         Tile(f"{judged:,}", "items", f"{len(found.pairs):,} pairs of them judged"),
         Tile(f"{int(found.sizes.max(initial=0)):,}", "items in the largest group"),
         Tile(
-            f"{float((sure >= SURE).mean()):.0%}", "of items placed with confidence", "90% or more"
+            f"{float((sure >= SURE).mean()):.0%}",
+            "of items sure of their place",
+            f"{SURE:.0%} or more, if all others are placed rightly",
         ),
     ]
     if people := found.annotators:

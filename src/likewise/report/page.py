@@ -23,6 +23,7 @@ from likewise.report.contents import Contents, read_contents, shorten, without_p
 from likewise.report.pictures import pictures_of
 from likewise.report.scatter import pack_map
 from likewise.runs import Run
+from likewise.runs.verdict import source_of_transition
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -93,7 +94,9 @@ def fill(template: str, script: str, values: Record) -> str:
         from jinja2 import TemplateError
         from markupsafe import Markup
     except ImportError as error:
-        raise InputError("a report needs jinja2: pip install 'likewise[report]'.") from error
+        raise InputError(
+            "a report needs jinja2: pip install 'likewise[report]', or '.[report]' in a clone."
+        ) from error
     environment = _environment()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     try:
@@ -150,6 +153,7 @@ def context(contents: Contents, folder: str | Path | None = None) -> Record:
         "gap": findings.calibration_gap(contents.calibration),
         "channel_words": findings.channel_words(contents.channel),
         "transition": transition,
+        "transition_source": source_of_transition(contents.config),
         "channel": channel,
         "confusion": confusion,
         "accuracy": None if found is None else found.accuracy,

@@ -70,9 +70,18 @@ def confusion_matrix(contents: Contents, found: Confusion | None) -> Matrix | No
     names = _short(contents.class_names)
     columns = [names[k] for k in found.learned]
     shares = found.counts / np.maximum(found.counts.sum(axis=1, keepdims=True), 1)
-    return _matrix(
-        "confusion", shares, found.true_names, columns, found.matched, "{row} learned as {column}"
-    )
+    words = "{row} learned as {column}"
+    told = _standing_for(columns, found)
+    return _matrix("confusion", shares, found.true_names, columns, found.matched, words, told)
+
+
+def _standing_for(columns: list[str], found: Confusion) -> list[str]:
+    """Learned classes with the true ones that they are matched to: their numbers are arbitrary."""
+    true = {column: name for name, column in zip(found.true_names, found.matched) if column >= 0}
+    return [
+        name if true.get(k) == name else f"{name} (stands for {true.get(k, 'none')})"
+        for k, name in enumerate(columns)
+    ]
 
 
 @dataclass(frozen=True)
@@ -195,9 +204,13 @@ def _matrix(
     column_names: list[str],
     marked: list[int],
     words: str,
+    told: list[str] | None = None,
 ) -> Matrix:
+    """``told`` is what columns are called where there is room for more than their names."""
+    told = column_names if told is None else told
+
     def tip(row: int, column: int) -> str:
-        text = words.format(row=row_names[row], column=column_names[column])
+        text = words.format(row=row_names[row], column=told[column])
         return f"{text}: {shares[row, column]:.1%}"
 
     large = max(shares.shape) > LARGE
@@ -213,11 +226,11 @@ def _matrix(
         bytes_ = np.rint(shares.clip(0, 1) * 255).astype(np.uint8).tobytes()
         packed = {
             "rows": row_names,
-            "columns": column_names,
+            "columns": told,
             "shares": base64.b64encode(bytes_).decode(),
         }
     return Matrix(
-        key, row_names, column_names, cells, packed, _top(shares, row_names, column_names, marked)
+        key, row_names, column_names, cells, packed, _top(shares, row_names, told, marked)
     )
 
 

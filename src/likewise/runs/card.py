@@ -6,11 +6,12 @@ read. No item and no person is named.
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from likewise.io.atomic import write_text
 from likewise.io.json import Record
-from likewise.runs.verdict import in_words
+from likewise.runs.verdict import in_words, source_of_transition
 
 MAX_SHOWN = 30
 
@@ -18,12 +19,19 @@ MAX_SHOWN = 30
 def write_card(
     folder: Path, name: str, figures: Record, judgements: Record, config: Record
 ) -> None:
-    """Write the card into a run's folder."""
-    write_text(folder / "model_card.md", model_card(name, figures, judgements, config))
+    """Write the card into a run's folder, which is still called otherwise: it will be ``name``."""
+    write_text(
+        folder / "model_card.md", model_card(folder.with_name(name), figures, judgements, config)
+    )
 
 
-def model_card(name: str, figures: Record, judgements: Record, config: Record) -> str:
-    """The card of a run called ``name``, from what its files hold."""
+def model_card(run: str | Path, figures: Record, judgements: Record, config: Record) -> str:
+    """The card of the run in a folder, as the person names it, from what its files hold.
+
+    Of a private run the name alone is told: a path may hold a person's.
+    """
+    name = Path(run).name
+    place = shlex.quote(name if config.get("private") else str(run))
     parts = [
         "---",
         "library_name: likewise",
@@ -45,7 +53,7 @@ def model_card(name: str, figures: Record, judgements: Record, config: Record) -
         "",
         f"- Method: {figures['choice']}",
         f"- Network: {figures.get('network') or 'of the user'}",
-        *_kept(figures),
+        *_kept(figures, config),
         "",
         "## How far to trust it",
         "",
@@ -61,8 +69,8 @@ def model_card(name: str, figures: Record, judgements: Record, config: Record) -
         "## Use",
         "",
         "```bash",
-        f"likewise predict {name} new_items --out classes.csv",
-        f"likewise report {name}",
+        f"likewise predict {place} new_items --out classes.csv",
+        f"likewise report {place}",
         "```",
         "",
         "## Asked for",
@@ -83,12 +91,13 @@ def _people(judgements: Record) -> str:
     return f", by {people:,} people" if people else ""
 
 
-def _kept(figures: Record) -> list[str]:
+def _kept(figures: Record, config: Record) -> list[str]:
     transition = figures.get("transition")
     if not transition:
         return []
     kept = sum(row[k] for k, row in enumerate(transition)) / len(transition)
-    return [f"- Noise: an item is taken for what it is {kept:.0%} of the time, as estimated"]
+    source = source_of_transition(config)
+    return [f"- Noise: an item is taken for what it is {kept:.0%} of the time, {source}"]
 
 
 def _trust(figures: Record) -> list[str]:
