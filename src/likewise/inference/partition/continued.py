@@ -2,18 +2,20 @@
 
 What was found before is among what is compared, so that a few more answers cannot lose it. As long
 as it is not settled which groups there are, the items that were judged most densely are partitioned
-anew as well (`infer_partition`), and the better of the two is kept.
+anew as well (`infer_partition`), and the better of the two is kept. So is all, where the groups
+before foretell the answers better as they were than after they have grown.
 """
 
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 
 import numpy as np
 
-from likewise.inference.partition.answers import Answers, two_rates
+from likewise.inference.partition.answers import Answers, fit_rates, two_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
-from likewise.inference.partition.growing import Grower, Grown, ItemPrior
+from likewise.inference.partition.growing import MARGIN, Grower, Grown, ItemPrior
 from likewise.inference.partition.infer import Partition, infer_partition
 from likewise.inference.partition.one_thread import on_one_thread
 from likewise.inference.partition.pairs import log_predictive
@@ -88,16 +90,47 @@ def continue_partition(
     grown = continue_groups(answers, labels, probability, items, n_groups, seed)
     place = grown.labels
     known = np.full(len(place), grown.by_items) | _judged(answers)
-    found = np.full(len(place), -1)
-    found[known] = canonical(place[known])
-    return Partition(
-        labels=found,
+    result = Partition(
+        labels=_of_known(place, known),
         probability=grown.belief[np.arange(len(place)), place],
         pairs=np.stack([answers.left, answers.right], axis=1),
         pair_same=grown.found.pair_same,
         p_same=grown.rates.p_same,
         objective=log_predictive(answers, grown.rates, grown.found.pair_same),
     )
+    if _as_they_were(answers, labels) <= result.objective + MARGIN:
+        return result
+    # Many small groups, of pairs that something suggests: only which pairs were asked holds them
+    # together, and that says nothing to groups that grow with the answers.
+    anew = infer_partition(
+        left,
+        right,
+        same,
+        n_items=len(labels),
+        annotator=annotator,
+        weight=weight,
+        n_groups=n_groups,
+        items=items,
+        seed=seed,
+    )
+    if anew.objective <= result.objective:
+        return result
+    return replace(anew, labels=_of_known(anew.labels, _judged(answers)))
+
+
+def _of_known(labels: IntArray, known: BoolArray) -> IntArray:
+    """(N,) groups of the items of which something is known, -1 for the others."""
+    found = np.full(len(labels), -1)
+    found[known] = canonical(labels[known])
+    return found
+
+
+def _as_they_were(answers: Answers, labels: IntArray) -> float:
+    """How well the groups before (N,) foretell all answers, items without one alone."""
+    alone = labels.max(initial=-1) + 1 + np.arange(len(labels))
+    placed = np.where(labels >= 0, labels, alone)
+    belief = (placed[answers.left] == placed[answers.right]).astype(np.float64)
+    return log_predictive(answers, fit_rates(answers, belief), belief)
 
 
 def continue_groups(
