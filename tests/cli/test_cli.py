@@ -299,6 +299,37 @@ def test_demo_compares_every_method_and_leaves_a_run(
     assert outcome["run"] == "runs/demo"
 
 
+def interrupt(*arguments: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_says_that_it_stopped(
+    files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("likewise.pairs.Pairs.read", interrupt)
+    assert run("describe", files.pairs_csv) == 1
+    assert capsys.readouterr().err == "likewise: stopped.\n"
+
+
+def test_ctrl_c_in_a_fit_tells_how_to_go_on(
+    files: Files,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fit = ("fit", files.items_npy, files.pairs_csv, "--out", str(tmp_path / "out"), *FIT)
+    monkeypatch.setattr("likewise.runs.fit_job.read_to_fit", interrupt)
+    assert run(*fit) == 1
+    assert capsys.readouterr().err == "likewise: stopped.\n"
+    monkeypatch.undo()
+    monkeypatch.setattr("likewise.runs.fit_job.write_run", interrupt)
+    assert run(*fit, "--checkpoint-seconds", "0", "--method", "mcl") == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == "likewise: stopped; the same command with --resume goes on where it was."
+    monkeypatch.undo()
+    assert run(*fit, "--checkpoint-seconds", "0", "--method", "mcl", "--resume") == 0
+
+
 def test_main_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["likewise", "--version"])
     with pytest.raises(SystemExit) as ended:

@@ -10,14 +10,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from likewise.errors import InputError
+from likewise.errors import InputError, StoppedError
 
 # Options that name what a command writes.
 OUTPUTS = ("out", "report", "judged", "ask", "export", "approvals", "onnx", "torch", "tables")
 
 
 class Command(TyperCommand):
-    """A command that never writes over a file it reads, or writes two things to one file."""
+    """A command that never writes over a file it reads, or writes two things to one file.
+
+    Ctrl-C ends it with an error of ours: typer would end it with status 130, and without a word.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         paths = [
@@ -34,7 +37,10 @@ class Command(TyperCommand):
                         f"{path} is named twice, and --{option} would write over it; "
                         "choose another name."
                     )
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise StoppedError("stopped.") from None
 
 
 class Commands(typer.Typer):

@@ -12,6 +12,7 @@ from pathlib import Path
 from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError, NonFiniteError
 from likewise.io.json import plain_object
+from likewise.io.places import checkpoints_of
 from likewise.io.progress import stage
 from likewise.io.provenance import input_record
 from likewise.items.encoders.reading import Encoding, Reading, read_to_fit
@@ -24,7 +25,7 @@ from likewise.pairs.shards import read_shard, whole
 from likewise.runs import tracking
 from likewise.runs.comparison import compare
 from likewise.runs.like import keep_classes
-from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
+from likewise.runs.lookahead import check_output, locked, remove_own_leftovers
 from likewise.runs.privacy import without_paths
 from likewise.runs.run import Run, write_run
 from likewise.runs.told import Told
@@ -186,13 +187,12 @@ class FitJob:
 
     def _checkpoints(self, config: Config) -> Checkpoints:
         """Beside ``out``, of these very files: their digests are known, and are of every byte."""
-        folder = self.out.with_name(f"{self.out.name}{CHECKPOINTS}")
         identity: Config = {}
         for name in ("items", "pairs"):
             record = config[name]
             assert isinstance(record, dict)
             identity[f"SHA-256 of {name}"] = record.get("sha256") or record.get("listing_sha256")
-        return Checkpoints(folder, identity, every_seconds=self.checkpoint_seconds)
+        return Checkpoints(checkpoints_of(self.out), identity, every_seconds=self.checkpoint_seconds)
 
     def _config(self, classifier: SimilarityClassifier) -> Config:
         """Everything that is needed to repeat the run."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from likewise.errors import InputError
 from likewise.io.atomic import check_vacant
+from likewise.io.places import CHECKPOINTS
 
-CHECKPOINTS = ".checkpoints"
 LONGEST_ENDING = len(f".{CHECKPOINTS}.00000000.0000000.tmp")  # what is put around the name of a run
 SPACE = 50 * 2**20  # bytes, of a small run with its checkpoints
 
