@@ -192,7 +192,9 @@ class FitJob:
             record = config[name]
             assert isinstance(record, dict)
             identity[f"SHA-256 of {name}"] = record.get("sha256") or record.get("listing_sha256")
-        return Checkpoints(checkpoints_of(self.out), identity, every_seconds=self.checkpoint_seconds)
+        return Checkpoints(
+            checkpoints_of(self.out), identity, every_seconds=self.checkpoint_seconds
+        )
 
     def _config(self, classifier: SimilarityClassifier) -> Config:
         """Everything that is needed to repeat the run."""

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from likewise.errors import InputError
 from likewise.io.sniffing import file_kind
-from likewise.io.tables import RecordTable, arrow_errors, open_table, text_errors
+from likewise.io.records import RecordTable
+from likewise.io.tables import arrow_errors, open_table, text_errors
 from likewise.pairs.columns import IndexArray, refuse_self_pairs
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.ids import resolve_ids
