@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.errors import InputError
-from likewise.io.sniffing import file_kind
 from likewise.io.records import RecordTable
+from likewise.io.sniffing import file_kind
 from likewise.io.tables import arrow_errors, open_table, text_errors
 from likewise.pairs.columns import IndexArray, refuse_self_pairs
 from likewise.pairs.container import Pairs
