@@ -66,6 +66,20 @@ def test_what_it_shows(short_file: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "asking again" in text
 
 
+def test_it_tells_of_every_file_it_wrote(
+    short_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"out": "g.csv", "judged": "j.csv", "ask": "a.csv", "report": "r.html"}
+    options = [word for name, file in files.items() for word in (f"--{name}", str(tmp_path / file))]
+    assert run("group", str(short_file), *options) == 0
+    shown = capsys.readouterr().out.split()
+    assert [str(tmp_path / file) in shown for file in files.values()] == [True] * 4
+    told = outcome(capsys, "group", str(short_file), *options)
+    assert {name: told[name] for name in files} == {
+        name: str(tmp_path / file) for name, file in files.items()
+    }
+
+
 def test_without_out_the_groups_are_in_the_json(
     short_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from likewise.methods.groups import Groups
 
 SHOWN = 5
+WRITTEN = {"out": "written to", "judged": "pairs judged", "ask": "pairs to ask", "report": "page"}
 
 
 def register(app: typer.Typer) -> None:
@@ -71,11 +72,9 @@ def group(
 ) -> None:
     """Find which items belong together from judgements alone: duplicates, identities."""
     from likewise.io.progress import stage
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
     from likewise.training.progress import progress_shown
 
-    for target in (out, judged, ask):
-        check_target(target)
     with progress_shown(True, lines=True):
         with stage(None, 0.1):
             from likewise.methods.groups import group as find
@@ -107,7 +106,8 @@ def group(
         from likewise.report.groups import render_groups
 
         render_groups(found, report, pairs.name)
-    emit(json, _summary(found, columns, out), *_shown(found, out))
+    written = {"out": out, "judged": judged, "ask": ask, "report": report}
+    emit(json, _summary(found, columns, written), *_shown(found, written))
 
 
 def _named(
@@ -136,23 +136,26 @@ def _columns(found: Groups) -> dict[str, list[object]]:
     }
 
 
-def _summary(found: Groups, columns: dict[str, list[object]], out: Path | None) -> Record:
+def _summary(
+    found: Groups, columns: dict[str, list[object]], written: dict[str, Path | None]
+) -> Record:
     rows = list(zip(*columns.values(), strict=True))
+    files = {name: None if path is None else str(path) for name, path in written.items()}
     return {
         "judgements": len(found.judgements_proba),
         "items": len(found.labels),
         "groups": found.n_groups,
         "sizes": found.sizes.tolist(),
-        "out": None if out is None else str(out),
+        **files,
         "annotators": found.annotators,
         "ask_again": [
             {"left": a, "right": b, "probability": round(p, 4)} for a, b, p in found.ask_again()
         ],
-        "assignments": len(rows) if out else [dict(zip(columns, row)) for row in rows],
+        "assignments": len(rows) if written["out"] else [dict(zip(columns, row)) for row in rows],
     }
 
 
-def _shown(found: Groups, out: Path | None) -> list[RenderableType]:
+def _shown(found: Groups, written: dict[str, Path | None]) -> list[RenderableType]:
     """Groups, the largest of them, people least reliable, pairs most worth asking again."""
     sizes = found.sizes
     n_judged = int(sizes.sum())
@@ -165,8 +168,7 @@ def _shown(found: Groups, out: Path | None) -> list[RenderableType]:
     ]
     if never:
         rows.append(("never judged", f"{never:,} items, which have no group"))
-    if out is not None:
-        rows.append(("written to", out))
+    rows += [(WRITTEN[name], path) for name, path in written.items() if path is not None]
     shown = [facts(None, rows)]
     if people := found.annotators:
         order = range(len(people["annotator"]) - 1, -1, -1)
