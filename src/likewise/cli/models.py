@@ -26,6 +26,7 @@ from likewise.cli.app import (
     example,
 )
 from likewise.cli.output import emit, facts, table
+from likewise.errors import InputError
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
@@ -67,9 +68,8 @@ def predict(
 ) -> None:
     """Say the class of each item."""
     from likewise.export import probability_columns
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
 
-    check_target(out)
     classifier, data = _open(model, items, id_column, image_size, embed, text)
     posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
     best = posterior.argmax(axis=1)
@@ -147,10 +147,9 @@ def suspects(
 ) -> None:
     """List the judgements that are most probably wrong, worst first; of a run, its own."""
     from likewise.active.suspects import suspects as find
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    check_target(out)
     if items is None or pairs is None:
         classifier, data, given = _reopened(model)
     else:
@@ -185,8 +184,14 @@ def name(
     json: Json = False,
 ) -> None:
     """Give the learned classes names, after a few items whose class is known."""
+    from likewise.io.places import why_not
     from likewise.runs.naming import name_saved
 
+    if model.is_dir() and (why := why_not(model)):
+        raise InputError(
+            f"{model} cannot be written to ({why}), which is where names are kept; copy it to "
+            "another place first."
+        )
     data = None
     if items is not None:
         _, data = _open(model, items, id_column, image_size, embed, text)
@@ -210,10 +215,9 @@ def suggest(
 ) -> None:
     """Say which pairs to ask about next: those whose answers would tell most."""
     from likewise.active.suggestion import suggest as choose
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    check_target(out)
     classifier, data = _open(model, items, id_column, image_size, embed, text)
     given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True)
     chosen = choose(classifier, data.items, given, count)
