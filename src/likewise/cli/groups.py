@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from likewise.io.json import Record
+    from likewise.items.files import ItemFile
     from likewise.methods.groups import Groups
+    from likewise.pairs import Pairs
 
 SHOWN = 5
 WRITTEN = {"out": "written to", "judged": "pairs judged", "ask": "pairs to ask", "report": "page"}
@@ -79,11 +81,7 @@ def group(
         with stage(None, 0.1):
             from likewise.methods.groups import group as find
             from likewise.methods.groups import read_judged
-        data = None
-        if items is not None:
-            from likewise.items.files import read_items  # loads PyTorch
-
-            data = read_items(items, id_column=id_column)
+        data = None if items is None else _items(items, id_column)
         given = read_judged(
             pairs,
             item_ids=None if data is None else data.ids,
@@ -92,22 +90,37 @@ def group(
         )
         with stage(None):
             found = find(given, None if data is None else data.items, groups, seed)
-    columns = _columns(found)
+    columns, written = _columns(found), {"out": out, "judged": judged, "ask": ask, "report": report}
     if out is not None:
         write_csv(out, columns)
     if judged is not None:
         write_csv(judged, _named(found, found.pairs, found.pairs_proba))
     if ask is not None:
-        from likewise.active.suggestion import suggest
-
-        chosen = suggest(found, None if data is None else data.items, given, count)
-        write_csv(ask, _named(found, chosen))
+        write_csv(ask, _to_ask(found, None if data is None else data.items, given, count))
     if report is not None:
-        from likewise.report.groups import render_groups
-
-        render_groups(found, report, pairs.name)
-    written = {"out": out, "judged": judged, "ask": ask, "report": report}
+        _write_page(found, report, pairs.name)
     emit(json, _summary(found, columns, written), *_shown(found, written))
+
+
+def _items(path: Path, id_column: str | None) -> ItemFile:
+    from likewise.items.files import read_items  # loads PyTorch
+
+    return read_items(path, id_column=id_column)
+
+
+def _to_ask(
+    found: Groups, items: NDArray[np.generic] | None, given: Pairs, count: int
+) -> dict[str, list[object]]:
+    """Pairs to ask about next, those first whose answers would tell most."""
+    from likewise.active.suggestion import suggest
+
+    return _named(found, suggest(found, items, given, count))
+
+
+def _write_page(found: Groups, path: Path, source: str) -> None:
+    from likewise.report.groups import render_groups
+
+    render_groups(found, path, source)
 
 
 def _named(
