@@ -245,6 +245,18 @@ def test_suggest_asks_what_was_not_asked(
     assert not {pair for a, b in asked for pair in ((a, b), (b, a))} & known
 
 
+def test_suggest_reads_judgements_as_fit_does(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = tmp_path / "few.csv"
+    text = Path(files.pairs_csv).read_text().replace("left,right,same", "a,b,grade")
+    few.write_text("".join(text.splitlines(keepends=True)[:300]))
+    options = ("--left", "a", "--right", "b", "--same", "grade", "--threshold", "0.5")
+    ask = ("suggest", files.run, files.items_npy, str(few), "--count", "7")
+    assert len(outcome(capsys, *ask, *options)["pairs"]) == 7
+    assert "--left" in complaint(capsys, *ask)
+
+
 def test_simulate_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "data"
     noise = ("--class-noise", "0.1", "--miss", "0.05", "--annotators", "5", "--careless", "0.4")

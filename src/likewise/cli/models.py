@@ -207,6 +207,12 @@ def suggest(
     pairs: Judgements,
     count: Annotated[int, typer.Option(min=1, help="How many pairs.")] = SHOWN,
     out: OutCsv = None,
+    left: Left = "left",
+    right: Right = "right",
+    same: Same = "same",
+    annotator: Annotator = "annotator",
+    format: Format = None,
+    threshold: Threshold = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
     embed: Embed = None,
@@ -219,16 +225,17 @@ def suggest(
     from likewise.pairs import Pairs
 
     classifier, data = _open(model, items, id_column, image_size, embed, text)
-    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True)
+    columns = columns_of(left, right, same, annotator, format, threshold)
+    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **columns)
     chosen = choose(classifier, data.items, given, count)
     names = data.names
-    columns = {
+    told = {
         "left": [str(names[i]) for i, _ in chosen],
         "right": [str(names[j]) for _, j in chosen],
     }
     if out is not None:
-        write_csv(out, columns)
-    _emit_columns(json, {"out": None if out is None else str(out)}, "pairs", columns, out)
+        write_csv(out, told)
+    _emit_columns(json, {"out": None if out is None else str(out)}, "pairs", told, out)
 
 
 def _open(
