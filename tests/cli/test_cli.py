@@ -339,6 +339,8 @@ def test_ctrl_c_in_a_fit_tells_how_to_go_on(
     told = capsys.readouterr().err.splitlines()[-1]
     assert told == "likewise: stopped; the same command with --resume goes on where it was."
     monkeypatch.undo()
+    again = (*fit, "--checkpoint-seconds", "0", "--method", "mcl", "--resume", "--seed", "2")
+    assert "(seed was 0, is now 2: --seed, or random_state)" in complaint(capsys, *again)
     assert run(*fit, "--checkpoint-seconds", "0", "--method", "mcl", "--resume") == 0
 
 
