@@ -149,6 +149,18 @@ def test_a_wrong_file_is_one_sentence(
     assert words in complaint(capsys, "group", str(tmp_path / "wrong.csv"))
 
 
+def test_an_item_compared_with_itself_goes_by_its_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("left,right,same\na,b,yes\nbob,bob,distinct\n")
+    assert "line 3: item 'bob' is compared with itself" in complaint(capsys, "group", str(file))
+    file.write_text("left,right,same\na,b,yes\na,c,certainly\n")
+    assert "yes/no, true/false, same/different, match/distinct" in complaint(
+        capsys, "group", str(file)
+    )
+
+
 def test_mistakes_are_one_sentence(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

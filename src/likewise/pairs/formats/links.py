@@ -64,7 +64,7 @@ def read_questions(path: str | Path, item_ids: ArrayLike) -> tuple[IndexArray, I
         found = resolve_ids(columns["left"], columns["right"], item_ids)
         if not len(found.left):
             raise InputError(f"{file.name} holds no pair.")
-        refuse_self_pairs(found.left, found.right, np.ones(len(found.left), bool))
+        refuse_self_pairs(found.left, found.right, np.ones(len(found.left), bool), found.names)
         return found.left, found.right
 
 
