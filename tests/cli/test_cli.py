@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,12 @@ def test_columns_may_have_other_names(
     other.write_text(text)
     names = ("--left", "p", "--right", "q", "--same", "alike", "--annotator", "who")
     assert outcome(capsys, "describe", str(other), *names)["annotators"] == 2
+
+
+def test_fit_says_what_its_seconds_are_of(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ("fit", files.items_npy, files.pairs_csv, "--out", files.run, *FIT, "--resume")
+    assert run(*fit) == 0
+    assert re.search(r"seconds +[0-9.]+ of fitting alone, on cpu", capsys.readouterr().out)
 
 
 def test_fit_leaves_a_whole_run(files: Files) -> None:

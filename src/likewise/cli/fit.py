@@ -230,7 +230,7 @@ def _tell(run: Run | None, as_json: bool) -> None:
         ("items", f"{figures['items']:,}, {figures['judgements']:,} judgements"),
         ("classes", f"{figures['classes']}, of {_sizes(figures['sizes'])} items{counted}"),
         ("best epoch", f"{figures['best_epoch'] + 1} of {figures['epochs']}"),
-        ("seconds", f"{figures['seconds']['fit']:.1f} on {figures['device']}"),
+        ("seconds", f"{figures['seconds']['fit']:.1f} of fitting alone, on {figures['device']}"),
         ("next", f"likewise report {run.folder}"),
     ]
     if (like := figures.get("like")) is not None:
