@@ -276,8 +276,8 @@ def check_identity(path: Path, made: Identity, now: Identity) -> None:
         inner = next(k for k in sorted(old | new) if old.get(k) != new.get(k))
         key, old, new = f"{key}.{inner}", old.get(inner), new.get(inner)
     raise InputError(
-        f"{path} belongs to another fit ({key} was {old}, is now {new}{OPTIONS.get(key, '')}); give "
-        f"the same data and options as before, or remove {path.parent} to begin again."
+        f"{path} belongs to another fit ({key} was {old}, is now {new}{OPTIONS.get(key, '')}); "
+        f"give the same data and options as before, or remove {path.parent} to begin again."
     )
 
 
