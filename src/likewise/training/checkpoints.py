@@ -32,11 +32,10 @@ from likewise.errors import InputError
 from likewise.io.atomic import remove_leftovers, replacing
 from likewise.training.run import TrainingRun
 
-KIND = "likewise-checkpoint"
-VERSION = 2  # of the names of the tensors: those of a run's parts
+KIND, VERSION = "likewise-checkpoint", 2  # of the names of the tensors: those of a run's parts
 KEPT = 2  # the newest, and the one before in case it is damaged
 SUFFIX = ".safetensors"
-# What people ask for, where a fit's identity holds it, and how.
+# What people ask for, and how.
 OPTIONS = {
     "seed": ": --seed, or random_state",
     "n_classes": ": --classes",
@@ -266,8 +265,7 @@ def _is_ours(path: Path) -> bool:
 
 def check_identity(path: Path, made: Identity, now: Identity) -> None:
     """Refuse a checkpoint of another fit, in a sentence that says what differs."""
-    differing = [key for key in made | now if made.get(key) != now.get(key)]
-    if not differing:
+    if not (differing := [key for key in made | now if made.get(key) != now.get(key)]):
         return
     # Other files come first, and options before what follows from them, such as a number of rows.
     first = min(differing, key=lambda key: (not key.startswith("SHA-256"), key not in OPTIONS, key))
@@ -298,6 +296,5 @@ def _check_tensors(path: Path, tensors: Mapping[str, Tensor], run: TrainingRun) 
     ]
     if wrong or strange:
         name = sorted([*wrong, *strange])[0]
-        raise InputError(
-            f"{path} does not fit this run ({name}); remove {path.parent} to begin again."
-        )
+        told = f"{path} does not fit this run ({name}); remove {path.parent} to begin again."
+        raise InputError(told)
