@@ -44,5 +44,9 @@ class TrainingError(LikewiseError, RuntimeError):
     """Training could not go on (a non-finite loss, a lost device); says where and likely why."""
 
 
+class StoppedError(LikewiseError):
+    """A person stopped a command (Ctrl-C); says how to go on, where that can be."""
+
+
 class NonFiniteError(TrainingError):
     """A loss or gradient stopped being finite: the same training would end there again."""

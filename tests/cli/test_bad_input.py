@@ -358,6 +358,68 @@ def test_a_file_in_a_folder_that_is_not_there(
     assert "no folder" in complaint(capsys, "predict", files.run, files.items_npy, "--out", out)
 
 
+# Commands and what they write, of which nothing may be read or worked on before.
+WRITERS = [
+    ("group PAIRS", "--out --judged --ask --report"),
+    ("predict RUN ITEMS", "--out"),
+    ("suspects RUN", "--out"),
+    ("suggest RUN ITEMS PAIRS", "--out"),
+    ("report RUN", "--out"),
+    ("embed ITEMS --model none", "--out"),
+    ("label ITEMS", "--out --export --approvals"),
+    ("export RUN", "--onnx --torch"),
+]
+FOLDERS = [("simulate", "--out"), ("demo", "--out"), ("merge RUN 0 1", "--out")]
+FOLDERS += [("export RUN", "--tables")]
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "is_folder"),
+    [(words, option, False) for words, options in WRITERS for option in options.split()]
+    + [(words, option, True) for words, option in FOLDERS],
+)
+def test_a_place_that_cannot_be_written_to_is_refused_before_the_work(
+    command: str,
+    option: str,
+    is_folder: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing that the command would read is there: whoever reads first complains of that."""
+    words = [str(tmp_path / word) if word.isupper() else word for word in command.split()]
+    (tmp_path / "RUN").mkdir()
+    (tmp_path / "file").write_text("mine")
+    within = str(tmp_path / "file" / "x.csv")
+    said = complaint(capsys, *words, option, within)
+    assert ("is a file" if is_folder else "there is no folder") in said
+    if not is_folder:
+        assert "there is no folder" in complaint(
+            capsys, *words, option, str(tmp_path / "no" / "x.csv")
+        )
+        assert "is a folder; give the name" in complaint(capsys, *words, option, str(tmp_path))
+    monkeypatch.setattr("tempfile.mkdtemp", _refuse)
+    said = complaint(capsys, *words, option, str(tmp_path / "x.csv"))
+    assert f"x.csv cannot be made, because {tmp_path} cannot be written to (read-only" in said
+    assert f"choose another place for {option}." in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["RUN", "file"]
+
+
+def _refuse(*_: object, **__: object) -> str:
+    raise OSError(30, "Read-only file system")
+
+
+def test_a_run_that_cannot_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr("tempfile.mkdtemp", _refuse)
+    said = complaint(capsys, "report", str(tmp_path / "run"))
+    assert "report.html cannot be made" in said
+    said = complaint(capsys, "name", str(tmp_path / "run"), str(tmp_path / "few.csv"))
+    assert "read-only file system), which is where names are kept; copy it" in said
+
+
 def test_nothing_is_written_over_what_is_read(
     files: Files, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -115,6 +116,12 @@ def test_columns_may_have_other_names(
     other.write_text(text)
     names = ("--left", "p", "--right", "q", "--same", "alike", "--annotator", "who")
     assert outcome(capsys, "describe", str(other), *names)["annotators"] == 2
+
+
+def test_fit_says_what_its_seconds_are_of(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ("fit", files.items_npy, files.pairs_csv, "--out", files.run, *FIT, "--resume")
+    assert run(*fit) == 0
+    assert re.search(r"seconds +[0-9.]+ of fitting alone, on cpu", capsys.readouterr().out)
 
 
 def test_fit_leaves_a_whole_run(files: Files) -> None:
@@ -245,6 +252,18 @@ def test_suggest_asks_what_was_not_asked(
     assert not {pair for a, b in asked for pair in ((a, b), (b, a))} & known
 
 
+def test_suggest_reads_judgements_as_fit_does(
+    files: Files, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = tmp_path / "few.csv"
+    text = Path(files.pairs_csv).read_text().replace("left,right,same", "a,b,grade")
+    few.write_text("".join(text.splitlines(keepends=True)[:300]))
+    options = ("--left", "a", "--right", "b", "--same", "grade", "--threshold", "0.5")
+    ask = ("suggest", files.run, files.items_npy, str(few), "--count", "7")
+    assert len(outcome(capsys, *ask, *options)["pairs"]) == 7
+    assert "--left" in complaint(capsys, *ask)
+
+
 def test_simulate_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "data"
     noise = ("--class-noise", "0.1", "--miss", "0.05", "--annotators", "5", "--careless", "0.4")
@@ -297,6 +316,39 @@ def test_demo_compares_every_method_and_leaves_a_run(
     assert outcome["methods"][-1]["transition_error"] is not None
     assert Run.open(outcome["run"]).metrics["methods"][0]["accuracy"] > 0
     assert outcome["run"] == "runs/demo"
+
+
+def interrupt(*arguments: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_says_that_it_stopped(
+    files: Files, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("likewise.pairs.Pairs.read", interrupt)
+    assert run("describe", files.pairs_csv) == 1
+    assert capsys.readouterr().err == "likewise: stopped.\n"
+
+
+def test_ctrl_c_in_a_fit_tells_how_to_go_on(
+    files: Files,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fit = ("fit", files.items_npy, files.pairs_csv, "--out", str(tmp_path / "out"), *FIT)
+    monkeypatch.setattr("likewise.runs.fit_job.read_to_fit", interrupt)
+    assert run(*fit) == 1
+    assert capsys.readouterr().err == "likewise: stopped.\n"
+    monkeypatch.undo()
+    monkeypatch.setattr("likewise.runs.fit_job.write_run", interrupt)
+    assert run(*fit, "--checkpoint-seconds", "0", "--method", "mcl") == 1
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told == "likewise: stopped; the same command with --resume goes on where it was."
+    monkeypatch.undo()
+    again = (*fit, "--checkpoint-seconds", "0", "--method", "mcl", "--resume", "--seed", "2")
+    assert "(seed was 0, is now 2: --seed, or random_state)" in complaint(capsys, *again)
+    assert run(*fit, "--checkpoint-seconds", "0", "--method", "mcl", "--resume") == 0
 
 
 def test_main_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,6 +91,42 @@ def test_embed_fit_and_predict_give_the_same_numbers_here_and_on_a_copy(
     assert json.loads(capsys.readouterr().out)["accuracy"] > 0.9
 
 
+@pytest.mark.parametrize(
+    ("mend", "told"),
+    [
+        (("left,right,same", "one,two,same"), "lacks the columns left, right"),
+        (("p001", "q001"), "'q001.png', which is none of the 60 items"),
+    ],
+)
+def test_mistakes_in_answers_are_told_before_photographs_are_encoded(
+    photos: Path,
+    mend: tuple[str, str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def encoded(*_: object, **__: object) -> None:
+        raise AssertionError("the photographs were encoded")
+
+    answers = photos / "answers.csv"
+    head, *rows = answers.read_text().splitlines(keepends=True)
+    some = [row for row in rows if "p001" in row]
+    answers.write_text((head + "".join(some)).replace(*mend))
+    monkeypatch.setattr("likewise.items.encoders.reading._encoded", encoded)
+    monkeypatch.setattr("likewise.items.encoders.reading.PatchFeatures.fit", encoded)
+    assert fit("--out", "one") == 2
+    assert told in said(capsys)
+
+
+def test_judgements_are_read_once(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from likewise.pairs import Pairs
+
+    read, times = Pairs.read, []
+    monkeypatch.setattr(Pairs, "read", lambda *a, **k: times.append(a) or read(*a, **k))
+    assert fit("--embed", str(write_program(photos / "thumb.pt2")), "--out", "one") == 0
+    assert len(times) == 1
+
+
 def test_a_report_shows_the_photographs_that_were_encoded(photos: Path) -> None:
     write_program(photos / "thumb.pt2")
     assert fit("--embed", "thumb.pt2", "--out", "one") == 0

@@ -66,6 +66,20 @@ def test_what_it_shows(short_file: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "asking again" in text
 
 
+def test_it_tells_of_every_file_it_wrote(
+    short_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {"out": "g.csv", "judged": "j.csv", "ask": "a.csv", "report": "r.html"}
+    options = [word for name, file in files.items() for word in (f"--{name}", str(tmp_path / file))]
+    assert run("group", str(short_file), *options) == 0
+    shown = capsys.readouterr().out.split()
+    assert [str(tmp_path / file) in shown for file in files.values()] == [True] * 4
+    told = outcome(capsys, "group", str(short_file), *options)
+    assert {name: told[name] for name in files} == {
+        name: str(tmp_path / file) for name, file in files.items()
+    }
+
+
 def test_without_out_the_groups_are_in_the_json(
     short_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +147,18 @@ def test_a_wrong_file_is_one_sentence(
 ) -> None:
     (tmp_path / "wrong.csv").write_text(text)
     assert words in complaint(capsys, "group", str(tmp_path / "wrong.csv"))
+
+
+def test_an_item_compared_with_itself_goes_by_its_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "pairs.csv"
+    file.write_text("left,right,same\na,b,yes\nbob,bob,distinct\n")
+    assert "line 3: item 'bob' is compared with itself" in complaint(capsys, "group", str(file))
+    file.write_text("left,right,same\na,b,yes\na,c,certainly\n")
+    assert "yes/no, true/false, same/different, match/distinct" in complaint(
+        capsys, "group", str(file)
+    )
 
 
 def test_mistakes_are_one_sentence(

@@ -11,10 +11,11 @@ import pytest
 
 from likewise.errors import InputError
 from likewise.io import tables
+from likewise.io.csv_lines import FirstLine, empty_rows
+from likewise.io.records import RecordTable
 from likewise.io.tables import (
     CsvTable,
     ParquetTable,
-    RecordTable,
     Table,
     arrow_errors,
     listing,
@@ -56,6 +57,35 @@ class TestCsv:
         table = CsvTable(write(tmp_path / "x.csv", "a,b\n01,NA\nnull,1\n"))
         assert rows(table, ["a", "b"], ["a"]) == [{"a": "01", "b": None}, {"a": "null", "b": 1}]
 
+    def test_blanks_around_a_column_name_are_none_of_it(self, tmp_path: Path) -> None:
+        table = CsvTable(write(tmp_path / "x.csv", 'a; b;" c "\n1;2;3\n'))
+        assert table.columns == ["a", "b", "c"]
+        assert rows(table, ["c", "b"], ["b"], "number_batches") == [{"c": 3.0, "b": "2"}]
+        with pytest.raises(InputError, match="several columns named a;"):
+            CsvTable(write(tmp_path / "x.csv", "a, a\n1,2\n"))
+
+    def test_what_a_spreadsheet_leaves_is_nothing(self, tmp_path: Path) -> None:
+        text = 'sep=;\na;b,,,;;\n;;;\n1;"\n;;;\n";;\n\n ;;;\n;2;;\n;;;\n3;x;;\n'
+        table = CsvTable(write(tmp_path / "x.csv", text))
+        assert table.columns == ["a", "b,,,"]
+        found = [tuple(row.values()) for row in rows(table, table.columns, table.columns)]
+        assert found == [("1", "\n;;;\n"), ("", "2"), ("3", "x")]
+        assert [table.where(k) for k in range(3)] == ["line 6", "line 9", "line 11"]
+
+    def test_a_row_of_separators_is_found_at_the_end_of_a_block(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write(tmp_path / "x.csv", "a;b\n1;2\n;\n3;4\n")
+        for size in range(1, 12):
+            monkeypatch.setattr("likewise.io.csv_lines._BLOCK_BYTES", size)
+            assert empty_rows(path, FirstLine(";", ["a", "b"], 0)) == [2]
+
+    def test_of_columns_without_a_name_the_first_is_pandas_index(self, tmp_path: Path) -> None:
+        table = CsvTable(write(tmp_path / "x.csv", ",a,,\n7,1,,\n8,2,,\n"))
+        assert table.columns == ["", "a"]
+        assert rows(table, ["a", ""], [""]) == [{"a": 1, "": "7"}, {"a": 2, "": "8"}]
+        assert CsvTable(write(tmp_path / "x.csv", "a,,,b,\n1,2,3,4,\n")).columns == ["a", "", "b"]
+
     def test_without_a_header_columns_go_by_number(self, tmp_path: Path) -> None:
         table = CsvTable(write(tmp_path / "x.csv", "1,1\n2,3\n"), header=False)
         assert table.columns == ["column 1", "column 2"]
@@ -89,6 +119,7 @@ class TestCsv:
         (tmp_path / "x.csv").write_bytes(b'a,b\r\n1,"\xff\r\ny"\r\n2,x\r\n')
         table = CsvTable.__new__(CsvTable)
         table.path, table.delimiter, table._header = tmp_path / "x.csv", ",", True
+        table._first = FirstLine(",", ["a", "b"], 0)
         assert [table.where(row) for row in range(3)] == ["line 3", "line 4", "row 2"]
 
     def test_text_stays_so_beside_numbers_and_other_columns_stay_away(self, tmp_path: Path) -> None:

@@ -111,6 +111,26 @@ class TestPatches:
                     PatchFeatures.load(tmp_path)
 
 
+def test_k_means_takes_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On busy cores its small steps took twenty times as long by two threads."""
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    seen: list[int] = []
+    fit = MiniBatchKMeans.fit
+
+    def fitted(self: MiniBatchKMeans, rows: np.ndarray) -> MiniBatchKMeans:
+        seen.extend(pool["num_threads"] for pool in threadpool_info())
+        return fit(self, rows)
+
+    monkeypatch.setattr(MiniBatchKMeans, "fit", fitted)
+    monkeypatch.setattr(patches, "SAMPLED", 500)
+    write_photographs(tmp_path / "photos", 6)
+    with threadpool_limits(limits=2):
+        PatchFeatures.fit(open_raw(tmp_path / "photos"))
+    assert set(seen) == {1}
+
+
 def test_sampled_patches_are_those_of_the_images() -> None:
     images = torch.arange(2 * 3 * 8 * 9, dtype=torch.float32).view(2, 3, 8, 9)
     found = patches._sample(images, np.random.default_rng(0))

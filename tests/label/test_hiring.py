@@ -252,7 +252,7 @@ def test_files_that_cannot_be_asked_are_refused(items, database, gold, tmp_path)
             create_app(items, database, hire=Hiring(**terms))
 
     refused("left,right\n0-00,nobody\n", "nobody", pairs=path)
-    refused("left,right\n0-00,0-00\n", "line 2: item 0 is compared with itself", pairs=path)
+    refused("left,right\n0-00,0-00\n", "line 2: item '0-00' is compared with itself", pairs=path)
     refused("left,right\n", "no pair", pairs=path)
     refused("a,b,c\n1,2,3\n", "two columns", pairs=path)
     refused("left,right,same\n0-00,nobody,1\n", "nobody", gold=path)

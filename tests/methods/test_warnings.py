@@ -64,6 +64,16 @@ def test_a_given_matrix_that_fits_nothing_is_doubted(given, fits):
         assert "leave it out" in found[0]
 
 
+@pytest.mark.parametrize("method", ["mcl", "joint"])
+def test_a_method_is_not_advised_where_it_was_taken(method):
+    p = np.eye(4)[np.arange(12) % 3]
+    pairs = Pairs.from_labels(np.arange(12) % 3)
+    said = result(held_out=True).with_(method=method)
+    (warning,) = fit_warnings(said, p, np.arange(12), pairs)
+    assert "1 of 4 classes are never predicted" in warning
+    assert ("method='joint'" in warning) is (method == "mcl")
+
+
 def test_what_the_fit_itself_says_comes_first():
     said = result(held_out=True).with_(warnings=["a doubt."])
     y = np.arange(12) % 3

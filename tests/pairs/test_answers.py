@@ -63,7 +63,7 @@ def test_numbers_and_truth(given: Any, expected: list[bool | None]) -> None:
 @pytest.mark.parametrize(
     ("given", "row", "words"),
     [
-        ([1, 0, 3, 2], 2, r"same is 3, which is none of 1/0, 1/-1, true/false"),
+        ([1, 0, 3, 2], 2, r"same is 3, which is none of 1/0, 1/-1, yes/no, true/false"),
         ([1.0, 0.5], 1, r"same is 0\.5, which"),
         (["yes", "Perhaps", "perhaps"], 1, "same is 'Perhaps', which"),
         ([1, -1, 0, 0], 2, "same is 0 while other answers are -1; use 1/0 or 1/-1"),

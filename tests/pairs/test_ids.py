@@ -242,3 +242,22 @@ def test_zero_and_powers_of_ten_are_positions(tmp_path: Path) -> None:
     assert (pairs.left.tolist(), pairs.right.tolist()) == ([0, 100, 9], [10, 1, 99])
     (tmp_path / "p.json").write_text('[{"left": "0", "right": "2.0", "same": 1}]')
     assert read_pairs(tmp_path / "p.json").right.tolist() == [2]
+
+
+def test_blanks_after_the_separators_are_part_of_no_name(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("left; right; same; annotator\na; b; yes; ann\nb; c ; no;ann\n 10;a;no; bob\n")
+    pairs = Pairs.read(path)
+    assert pairs.item_ids is not None
+    assert pairs.item_ids.tolist() == ["10", "a", "b", "c"]
+    assert pairs.annotator_names is not None
+    assert pairs.annotator_names.tolist() == ["ann", "bob"]
+    known = Pairs.read(path, item_ids=["c", "b", "a", "10"])
+    assert known.right.tolist() == [1, 0, 2]
+
+
+def test_a_blank_may_be_part_of_an_items_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("left,right,same\n x,x,0\nx,y,1\n")
+    pairs = Pairs.read(path, item_ids=["x", " x", "y"])
+    assert pairs.left.tolist() == [1, 0]

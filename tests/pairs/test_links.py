@@ -89,7 +89,7 @@ class TestQuestions:
         ("text", "words"),
         [
             ("left,right\n", r"^x\.csv holds no pair"),
-            ("left,right\na,b\nc,c\n", r"^x\.csv, line 3: item 2 is compared with itself"),
+            ("left,right\na,b\nc,c\n", r"^x\.csv, line 3: item 'c' is compared with itself"),
             ("left,right\na,b\nc,\n", r"^x\.csv, line 3: right is blank"),
             ("left,right\na,b\nz,a\n", r"^x\.csv, line 3: left is 'z', which is none of the 4 it"),
             ("a,b,c\n", r"^x\.csv must have two columns"),

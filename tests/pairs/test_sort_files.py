@@ -63,6 +63,15 @@ class TestSorts:
         numbers = Pairs.read(write(tmp_path, "[[0, 1], [2]]", "x.json"))
         assert (numbers.item_ids, numbers.left.tolist()) == (None, [0, 0, 1])
 
+    def test_padded_numbers_beside_others_are_names(self, tmp_path: Path) -> None:
+        text = "item,annotator,pile\n123,ann,x\n009,ann,x\n10,ann,y\n124,ann,y\n"
+        found = Pairs.read(write(tmp_path, text, "x.csv"))
+        assert found.item_ids is not None
+        assert found.item_ids.tolist() == ["009", "10", "123", "124"]
+        known = Pairs.read(tmp_path / "x.csv", item_ids=["123", "10", "009", "124"])
+        assert set(known.left.tolist()) <= {0, 1, 2, 3}
+        assert known.n_items == 4
+
     @pytest.mark.parametrize(
         ("text", "name", "words"),
         [

@@ -62,7 +62,7 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path, monkeypatch) -> None:
     def refuse(*_: object, **__: object) -> str:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(lookahead.tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr("tempfile.mkdtemp", refuse)
     with pytest.raises(InputError, match=r"cannot be written to \(read-only file system\)"):
         check_output(tmp_path / "deep" / "run")
     assert list(tmp_path.iterdir()) == []

@@ -31,6 +31,23 @@ def test_neighbours_stay_neighbours() -> None:
     np.testing.assert_array_equal(places, maps.neighbour_map(points))
 
 
+def test_small_steps_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On busy cores t-SNE of 900 points took ten times as long by two threads."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    seen: list[int] = []
+
+    def fitted(self: TSNE, points: np.ndarray) -> np.ndarray:
+        seen.extend(pool["num_threads"] for pool in threadpool_info())
+        return points[:, :2]
+
+    monkeypatch.setattr(TSNE, "fit_transform", fitted)
+    with threadpool_limits(limits=2):
+        maps.neighbour_map(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32))
+    assert set(seen) == {1}
+
+
 def test_of_many_points_landmarks_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maps, "LANDMARKS", 120)
     points, y = groups(600)

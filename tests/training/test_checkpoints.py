@@ -145,7 +145,8 @@ def test_nothing_but_damaged_checkpoints_is_an_error(tmp_path: Path) -> None:
     [
         ("b", {}, "digest was a, is now b"),
         ("a", {"recipe": RECIPE.with_(lr=0.5)}, "recipe.lr was 0.01, is now 0.5"),
-        ("a", {"seed": 3}, "seed was 0, is now 3"),
+        ("a", {"seed": 3}, "seed was 0, is now 3: --seed"),
+        ("b", {"seed": 3}, "seed was 0, is now 3: --seed"),
     ],
 )
 def test_another_fit_is_refused_and_the_difference_named(
@@ -155,6 +156,7 @@ def test_another_fit_is_refused_and_the_difference_named(
     with pytest.raises(InputError) as caught:
         Checkpoints(tmp_path, {"digest": digest}).resume(new_run(**changed))
     assert words in str(caught.value)
+    assert f"or remove {tmp_path} to begin again." in str(caught.value)
 
 
 def test_a_strange_tensor_is_refused(tmp_path: Path) -> None:

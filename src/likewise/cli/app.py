@@ -10,14 +10,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from likewise.errors import InputError
+from likewise.errors import InputError, StoppedError
+from likewise.io.places import check_file, check_folder
 
 # Options that name what a command writes.
 OUTPUTS = ("out", "report", "judged", "ask", "export", "approvals", "onnx", "torch", "tables")
+MAKE_FOLDERS = ("simulate", "demo", "merge", "split", "compact")  # what their --out is
+LOOK_THEMSELVES = ("fit", "reproduce")  # they may go on, or write nothing
 
 
 class Command(TyperCommand):
-    """A command that never writes over a file it reads, or writes two things to one file."""
+    """A command that never writes over a file it reads, or writes two things to one file.
+
+    Before any work it looks whether what it is to write can be written where it is asked for.
+    Ctrl-C ends it with an error of ours: typer would end it with status 130, and without a word.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         paths = [
@@ -34,7 +41,21 @@ class Command(TyperCommand):
                         f"{path} is named twice, and --{option} would write over it; "
                         "choose another name."
                     )
-        return super().invoke(ctx)
+        for name, path in paths:
+            if name in OUTPUTS:
+                self._check_place(name, path, ctx.params)
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise StoppedError("stopped.") from None
+
+    def _check_place(self, name: str, path: Path, asked: dict[str, Any]) -> None:
+        if self.name in LOOK_THEMSELVES:
+            return
+        if self.name == "label" and name == "out" and (asked["export"] or asked["approvals"]):
+            return  # it is read
+        is_folder = name == "tables" or (name == "out" and self.name in MAKE_FOLDERS)
+        (check_folder if is_folder else check_file)(path, f"--{name}")
 
 
 class Commands(typer.Typer):

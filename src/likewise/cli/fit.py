@@ -31,6 +31,8 @@ from likewise.cli.app import (
     one_of,
 )
 from likewise.cli.output import emit, facts, say
+from likewise.errors import StoppedError
+from likewise.io.places import checkpoints_of
 from likewise.methods.registry import METHODS
 from likewise.noise.registry import noise_names
 
@@ -141,8 +143,18 @@ def fit(
     how |= {"network": network, "recipe": _recipe(epochs=epochs, batch_size=batch_size, lr=lr)}
     how |= {"held_out": held_out, "device": device, "random_state": seed, "verbose": not quiet}
     told = known, gold, tuple(without_person or ()), like
-    run = _fitted((items, pairs, out), (embed, text, pixels), told, job, how, transition)
+    try:
+        run = _fitted((items, pairs, out), (embed, text, pixels), told, job, how, transition)
+    except KeyboardInterrupt:
+        raise StoppedError(f"stopped{_way_on(out)}.") from None
     _tell(run, json)
+
+
+def _way_on(out: Path) -> str:
+    """What to say of the checkpoints beside ``out``, if there are any."""
+    if not checkpoints_of(out).is_dir():
+        return ""
+    return "; the same command with --resume goes on where it was"
 
 
 def _fitted(
@@ -218,7 +230,7 @@ def _tell(run: Run | None, as_json: bool) -> None:
         ("items", f"{figures['items']:,}, {figures['judgements']:,} judgements"),
         ("classes", f"{figures['classes']}, of {_sizes(figures['sizes'])} items{counted}"),
         ("best epoch", f"{figures['best_epoch'] + 1} of {figures['epochs']}"),
-        ("seconds", f"{figures['seconds']['fit']:.1f} on {figures['device']}"),
+        ("seconds", f"{figures['seconds']['fit']:.1f} of fitting alone, on {figures['device']}"),
         ("next", f"likewise report {run.folder}"),
     ]
     if (like := figures.get("like")) is not None:

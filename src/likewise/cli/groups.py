@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from likewise.io.json import Record
+    from likewise.items.files import ItemFile
     from likewise.methods.groups import Groups
+    from likewise.pairs import Pairs
 
 SHOWN = 5
+WRITTEN = {"out": "written to", "judged": "pairs judged", "ask": "pairs to ask", "report": "page"}
 
 
 def register(app: typer.Typer) -> None:
@@ -71,20 +74,14 @@ def group(
 ) -> None:
     """Find which items belong together from judgements alone: duplicates, identities."""
     from likewise.io.progress import stage
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
     from likewise.training.progress import progress_shown
 
-    for target in (out, judged, ask):
-        check_target(target)
     with progress_shown(True, lines=True):
         with stage(None, 0.1):
             from likewise.methods.groups import group as find
             from likewise.methods.groups import read_judged
-        data = None
-        if items is not None:
-            from likewise.items.files import read_items  # loads PyTorch
-
-            data = read_items(items, id_column=id_column)
+        data = None if items is None else _items(items, id_column)
         given = read_judged(
             pairs,
             item_ids=None if data is None else data.ids,
@@ -93,21 +90,37 @@ def group(
         )
         with stage(None):
             found = find(given, None if data is None else data.items, groups, seed)
-    columns = _columns(found)
+    columns, written = _columns(found), {"out": out, "judged": judged, "ask": ask, "report": report}
     if out is not None:
         write_csv(out, columns)
     if judged is not None:
         write_csv(judged, _named(found, found.pairs, found.pairs_proba))
     if ask is not None:
-        from likewise.active.suggestion import suggest
-
-        chosen = suggest(found, None if data is None else data.items, given, count)
-        write_csv(ask, _named(found, chosen))
+        write_csv(ask, _to_ask(found, None if data is None else data.items, given, count))
     if report is not None:
-        from likewise.report.groups import render_groups
+        _write_page(found, report, pairs.name)
+    emit(json, _summary(found, columns, written), *_shown(found, written))
 
-        render_groups(found, report, pairs.name)
-    emit(json, _summary(found, columns, out), *_shown(found, out))
+
+def _items(path: Path, id_column: str | None) -> ItemFile:
+    from likewise.items.files import read_items  # loads PyTorch
+
+    return read_items(path, id_column=id_column)
+
+
+def _to_ask(
+    found: Groups, items: NDArray[np.generic] | None, given: Pairs, count: int
+) -> dict[str, list[object]]:
+    """Pairs to ask about next, those first whose answers would tell most."""
+    from likewise.active.suggestion import suggest
+
+    return _named(found, suggest(found, items, given, count))
+
+
+def _write_page(found: Groups, path: Path, source: str) -> None:
+    from likewise.report.groups import render_groups
+
+    render_groups(found, path, source)
 
 
 def _named(
@@ -136,23 +149,26 @@ def _columns(found: Groups) -> dict[str, list[object]]:
     }
 
 
-def _summary(found: Groups, columns: dict[str, list[object]], out: Path | None) -> Record:
+def _summary(
+    found: Groups, columns: dict[str, list[object]], written: dict[str, Path | None]
+) -> Record:
     rows = list(zip(*columns.values(), strict=True))
+    files = {name: None if path is None else str(path) for name, path in written.items()}
     return {
         "judgements": len(found.judgements_proba),
         "items": len(found.labels),
         "groups": found.n_groups,
         "sizes": found.sizes.tolist(),
-        "out": None if out is None else str(out),
+        **files,
         "annotators": found.annotators,
         "ask_again": [
             {"left": a, "right": b, "probability": round(p, 4)} for a, b, p in found.ask_again()
         ],
-        "assignments": len(rows) if out else [dict(zip(columns, row)) for row in rows],
+        "assignments": len(rows) if written["out"] else [dict(zip(columns, row)) for row in rows],
     }
 
 
-def _shown(found: Groups, out: Path | None) -> list[RenderableType]:
+def _shown(found: Groups, written: dict[str, Path | None]) -> list[RenderableType]:
     """Groups, the largest of them, people least reliable, pairs most worth asking again."""
     sizes = found.sizes
     n_judged = int(sizes.sum())
@@ -165,8 +181,7 @@ def _shown(found: Groups, out: Path | None) -> list[RenderableType]:
     ]
     if never:
         rows.append(("never judged", f"{never:,} items, which have no group"))
-    if out is not None:
-        rows.append(("written to", out))
+    rows += [(WRITTEN[name], path) for name, path in written.items() if path is not None]
     shown = [facts(None, rows)]
     if people := found.annotators:
         order = range(len(people["annotator"]) - 1, -1, -1)

@@ -26,6 +26,7 @@ from likewise.cli.app import (
     example,
 )
 from likewise.cli.output import emit, facts, table
+from likewise.errors import InputError
 
 if TYPE_CHECKING:
     from likewise.classifier import SimilarityClassifier
@@ -67,9 +68,8 @@ def predict(
 ) -> None:
     """Say the class of each item."""
     from likewise.export import probability_columns
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
 
-    check_target(out)
     classifier, data = _open(model, items, id_column, image_size, embed, text)
     posterior = classifier.predict_proba(data.items).astype("float64")  # to round as printed
     best = posterior.argmax(axis=1)
@@ -147,10 +147,9 @@ def suspects(
 ) -> None:
     """List the judgements that are most probably wrong, worst first; of a run, its own."""
     from likewise.active.suspects import suspects as find
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    check_target(out)
     if items is None or pairs is None:
         classifier, data, given = _reopened(model)
     else:
@@ -185,8 +184,14 @@ def name(
     json: Json = False,
 ) -> None:
     """Give the learned classes names, after a few items whose class is known."""
+    from likewise.io.places import why_not
     from likewise.runs.naming import name_saved
 
+    if model.is_dir() and (why := why_not(model)):
+        raise InputError(
+            f"{model} cannot be written to ({why}), which is where names are kept; copy it to "
+            "another place first."
+        )
     data = None
     if items is not None:
         _, data = _open(model, items, id_column, image_size, embed, text)
@@ -202,6 +207,12 @@ def suggest(
     pairs: Judgements,
     count: Annotated[int, typer.Option(min=1, help="How many pairs.")] = SHOWN,
     out: OutCsv = None,
+    left: Left = "left",
+    right: Right = "right",
+    same: Same = "same",
+    annotator: Annotator = "annotator",
+    format: Format = None,
+    threshold: Threshold = None,
     id_column: IdColumn = None,
     image_size: ImageSize = None,
     embed: Embed = None,
@@ -210,21 +221,21 @@ def suggest(
 ) -> None:
     """Say which pairs to ask about next: those whose answers would tell most."""
     from likewise.active.suggestion import suggest as choose
-    from likewise.io.spreadsheets import check_target, write_csv
+    from likewise.io.spreadsheets import write_csv
     from likewise.pairs import Pairs
 
-    check_target(out)
     classifier, data = _open(model, items, id_column, image_size, embed, text)
-    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True)
+    columns = columns_of(left, right, same, annotator, format, threshold)
+    given = Pairs.read(pairs, item_ids=data.ids, n_items=len(data), may_lack=True, **columns)
     chosen = choose(classifier, data.items, given, count)
     names = data.names
-    columns = {
+    told = {
         "left": [str(names[i]) for i, _ in chosen],
         "right": [str(names[j]) for _, j in chosen],
     }
     if out is not None:
-        write_csv(out, columns)
-    _emit_columns(json, {"out": None if out is None else str(out)}, "pairs", columns, out)
+        write_csv(out, told)
+    _emit_columns(json, {"out": None if out is None else str(out)}, "pairs", told, out)
 
 
 def _open(

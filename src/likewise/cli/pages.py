@@ -10,6 +10,7 @@ import typer
 from likewise.cli.app import Embed, IdColumn, ImageSize, Json, Model, Private, TextColumn, example
 from likewise.cli.output import emit, facts
 from likewise.errors import InputError
+from likewise.io.places import check_file
 
 
 def register(app: typer.Typer) -> None:
@@ -38,6 +39,8 @@ def report(
     from likewise.training.progress import progress_shown
 
     target = run / "report.html" if out is None else out
+    if run.is_dir():
+        check_file(target)
     with progress_shown(True, lines=True):
         with stage(None, 0.1):
             from likewise.report import render_report

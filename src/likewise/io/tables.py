@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from likewise.errors import InputError
+from likewise.io.csv_lines import empty_rows, first_line, is_row, named_columns
 from likewise.io.limits import check_memory
 from likewise.io.quotes import refuse_open_quote
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 1 << 20
 _BATCH_CELLS = 1 << 24
 _BLOCK_BYTES = 1 << 24
-_DELIMITERS = ",;\t|"
 
 
 class Table(Protocol):
@@ -119,19 +121,30 @@ class CsvTable:
     """A CSV file; comma, semicolon, tab or bar, whichever the first line uses most.
 
     Without a ``header`` the first line is a row like the others, and columns go by their number.
+    Blanks around the columns' names (and then around texts), rows of separators alone and columns
+    without a name are nothing.
     """
 
     def __init__(self, path: Path, *, header: bool = True) -> None:
         self.path, self._header = path, header
-        with text_errors(path), path.open(encoding="utf-8-sig") as file:
-            first = file.readline(_BLOCK_BYTES)
-            self.delimiter = max(_DELIMITERS, key=first.count)
-            self.first_line = next(csv.reader([first], delimiter=self.delimiter), [])
+        with text_errors(path):
+            self._first = first_line(path)
+        self.delimiter = self._first.delimiter
+        self.first_line = [cell.strip() for cell in self._first.cells]
         if header:
-            _refuse_repeated(path, self.first_line)
-            self.columns = self.first_line
+            _refuse_repeated(path, [name for name in self.first_line if name])
+            self._written = named_columns(self._first.cells)
         else:
-            self.columns = [f"column {k + 1}" for k in range(len(self.first_line))]
+            self._written = {name: name for name in self._numbered()}
+        self.columns = list(self._written)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether other programs call the columns what they are called here."""
+        return not self._first.above and self.columns == self._first.cells
+
+    def _numbered(self) -> list[str]:
+        return [f"column {k + 1}" for k in range(len(self.first_line))]
 
     def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return self._rows(names, text)
@@ -149,14 +162,29 @@ class CsvTable:
         types = dict.fromkeys(text, pa.string())
         try:
             reader = self._open(names, types)  # guesses by what it meets first
-            whole = [f.name for f in reader.schema if is_integer(f.type) or is_null(f.type)]
+            kinds = zip(names, reader.schema.types, strict=True)
+            whole = [name for name, kind in kinds if is_integer(kind) or is_null(kind)]
             if fractions and whole:
                 types |= dict.fromkeys(whole, pa.float64())
                 reader = self._open(names, types)
-            yield from reader
+            yield from self._filled(reader, names)
         except pa.ArrowInvalid:
             list(self._open(names, types, threads=False))  # which alone knows the row it is about
             raise
+
+    def _filled(
+        self, batches: Iterable[pa.RecordBatch], names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Under their names, without rows of separators alone."""
+        empty = np.array(empty_rows(self.path, self._first), np.int64) - self._header
+        padded = self.first_line != self._first.cells  # "left; right": the cells are so, too
+        row = 0
+        for batch in batches:
+            renamed = (_trimmed(batch) if padded else batch).rename_columns(list(names))
+            rows = np.arange(row, row + len(batch))
+            row += len(batch)
+            kept = rows[~np.isin(rows, empty)] - rows[:1] if len(empty) else rows
+            yield renamed if len(kept) == len(batch) else renamed.take(kept)
 
     def _open(
         self, names: Sequence[str], types: dict[str, pa.DataType], *, threads: bool = True
@@ -169,10 +197,14 @@ class CsvTable:
             arrow_csv.ReadOptions(
                 use_threads=threads,
                 block_size=_BLOCK_BYTES,
-                column_names=None if self._header else self.columns,
+                skip_rows=self._first.above,
+                column_names=None if self._header else self._numbered(),
             ),
             arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(include_columns=list(names), column_types=types),
+            arrow_csv.ConvertOptions(
+                include_columns=[self._written[name] for name in names],
+                column_types={self._written[name]: kind for name, kind in types.items()},
+            ),
         )
 
     def where(self, row: int) -> str:
@@ -182,49 +214,13 @@ class CsvTable:
             self.path.open(encoding="utf-8-sig", errors="replace") as file,
         ):
             reader = csv.reader(file, delimiter=self.delimiter)
-            filled = (reader.line_num for fields in reader if fields)
-            if self._header:
+            filled = (reader.line_num for fields in reader if fields and is_row(fields))
+            for _ in range(self._first.above + self._header):
                 next(filled)
             for count, line in enumerate(filled):
                 if count == row:
                     return f"line {line}"
         return f"row {row}"
-
-
-class RecordTable:
-    """Rows already in memory (from JSON or SQLite), one mapping each."""
-
-    def __init__(
-        self, path: Path, records: Sequence[Mapping[str, object]], row_name: str = "record"
-    ) -> None:
-        self.path = path
-        self.columns = list(dict.fromkeys(name for record in records for name in record))
-        self._records = records
-        self._row_name = row_name
-
-    def batches(self, names: Sequence[str], text: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        columns = {name: [record.get(name) for record in self._records] for name in names}
-        self._refuse_bytes(columns)
-        as_text = {name: [_plain(v) for v in column] for name, column in columns.items()}
-        arrays = {
-            name: pa.array(as_text[name], pa.string())
-            if name in text or _is_text(column)
-            else pa.array(column)
-            for name, column in columns.items()
-        }
-        yield pa.record_batch(arrays)
-
-    def _refuse_bytes(self, columns: dict[str, list[object]]) -> None:
-        for name, column in columns.items():
-            for row, value in enumerate(column):
-                if isinstance(value, bytes):
-                    place = f"{self.path.name}, {self.where(row)}"
-                    raise InputError(f"{place}: {name} holds bytes; it must be text or a number.")
-
-    def where(self, row: int) -> str:
-        return f"{self._row_name} {row}"
 
 
 def open_table(path: Path, kind: str) -> Table:
@@ -249,6 +245,19 @@ def require_columns(table: Table, names: Sequence[str], hint: str = "") -> None:
         )
 
 
+def _trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Texts without blanks around them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    is_text = [pa.types.is_string(column.type) for column in batch.columns]
+    arrays = [
+        pc.utf8_trim_whitespace(column) if text else column
+        for column, text in zip(batch.columns, is_text, strict=True)
+    ]
+    return pa.record_batch(arrays, names=batch.schema.names)
+
+
 def _check_columns(part: Path, schema: pa.Schema, names: Sequence[str]) -> None:
     import pyarrow as pa
 
@@ -262,14 +271,6 @@ def _is_text_type(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
-
-
-def _is_text(column: list[object]) -> bool:
-    return any(isinstance(value, str) for value in column)
-
-
-def _plain(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 @contextmanager

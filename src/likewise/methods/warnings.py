@@ -30,7 +30,7 @@ def fit_warnings(
     ``probabilities`` (N, C) are those of all items that ``pairs`` are about, ``held`` (h,) the
     items held out of training.
     """
-    found = [*fitted.warnings, *_dead_classes(probabilities), *_training(fitted)]
+    found = [*fitted.warnings, *_dead_classes(probabilities, fitted.method), *_training(fitted)]
     left, right, same = _naming(pairs, held, np.random.default_rng(0))
     area, error = judged_area(probabilities, left, right, same)
     if area is not None and area < min(0.5 + max(INFORMATIVE, 2 * error), CLEARLY_BETTER):
@@ -101,14 +101,16 @@ def _naming(
     return pairs.left[chosen], pairs.right[chosen], pairs.same[chosen]
 
 
-def _dead_classes(probabilities: Probabilities) -> list[str]:
+def _dead_classes(probabilities: Probabilities, method: str) -> list[str]:
     n_classes = probabilities.shape[1]
     dead = n_classes - len(np.unique(probabilities.argmax(axis=1)))
     if not dead:
         return []
+    would = "fewer classes or more judgements"
+    if method != "joint":
+        would = "fewer classes, more judgements or method='joint'"
     return [
-        f"{dead} of {n_classes} classes are never predicted for the items given; fewer classes, "
-        "more judgements or method='joint' may help."
+        f"{dead} of {n_classes} classes are never predicted for the items given; {would} may help."
     ]
 
 

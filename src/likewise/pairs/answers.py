@@ -19,7 +19,10 @@ NO_ANSWER = frozenset(
     {"", "unsure", "not sure", "not_sure", "uncertain", "unknown", "skip", "none", "null", "nan"}
     | {"na", "n/a", "?", "<na>", "don't know"}
 )
-EXPECTED = "1/0, 1/-1, true/false, same/different, or blank or unsure for no answer"
+EXPECTED = (
+    "1/0, 1/-1, yes/no, true/false, same/different, match/distinct, or blank or unsure for no "
+    "answer"
+)
 
 
 def parse_answers(same: ArrayLike) -> tuple[BoolArray, BoolArray]:

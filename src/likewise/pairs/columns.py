@@ -139,14 +139,20 @@ def refuse_no_weight(weight: NDArray[np.float32] | None) -> None:
         )
 
 
-def refuse_self_pairs(left: IndexArray, right: IndexArray, answered: BoolArray) -> None:
-    """Refuse an item that is compared with itself."""
+def refuse_self_pairs(
+    left: IndexArray,
+    right: IndexArray,
+    answered: BoolArray,
+    names: NDArray[np.str_] | None = None,
+) -> None:
+    """Refuse an item that is compared with itself; ``names`` (N,) are what items are called."""
     loop = (left == right) & answered
     if loop.any():
         m = int(np.argmax(loop))
+        item = left[m] if names is None else repr(str(names[left[m]]))
         raise RowError(
             m,
-            f"item {left[m]} is compared with itself; remove such rows "
+            f"item {item} is compared with itself; remove such rows "
             f"({int(np.count_nonzero(loop))} of {len(left)}).",
         )
 

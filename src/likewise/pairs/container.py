@@ -107,7 +107,7 @@ class Pairs(JudgementTable):
         }
         check_lengths(given)
         count = check_range(left_, right_, n_items if ids is None else len(ids))
-        refuse_self_pairs(left_, right_, answered)
+        refuse_self_pairs(left_, right_, answered, ids)
         dropped = int(len(answer) - np.count_nonzero(answered))
         narrow = index_dtype(count)
         given |= {

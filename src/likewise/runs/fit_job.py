@@ -9,9 +9,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from likewise.classifier import SimilarityClassifier
 from likewise.errors import InputError, NonFiniteError
 from likewise.io.json import plain_object
+from likewise.io.places import checkpoints_of
 from likewise.io.progress import stage
 from likewise.io.provenance import input_record
 from likewise.items.encoders.reading import Encoding, Reading, read_to_fit
@@ -24,13 +27,13 @@ from likewise.pairs.shards import read_shard, whole
 from likewise.runs import tracking
 from likewise.runs.comparison import compare
 from likewise.runs.like import keep_classes
-from likewise.runs.lookahead import CHECKPOINTS, check_output, locked, remove_own_leftovers
+from likewise.runs.lookahead import check_output, locked, remove_own_leftovers
 from likewise.runs.privacy import without_paths
 from likewise.runs.run import Run, write_run
 from likewise.runs.told import Told
 from likewise.training.checkpoints import Checkpoints
 from likewise.training.devices import choose_device
-from likewise.training.distributed import ProcessGroup, process_group_of_torchrun
+from likewise.training.distributed import ProcessGroup, is_alone, process_group_of_torchrun
 
 Config = dict[str, object]
 
@@ -105,12 +108,13 @@ class FitJob:
     ) -> Run | None:
         started = time.perf_counter()
         with stage(None, 0.1):
-            reading = self._read(classifier)
+            reading, pairs = self._read(classifier)
         data = reading.data
         known = self.told.known_classes(data)
         try:
             with process_group_of_torchrun() as process_group, stage(None, 0.8):
-                pairs = self._read_pairs(data, process_group)
+                if pairs is None:
+                    pairs = self._read_pairs(data, process_group)
                 read = time.perf_counter()
                 classifier.fit(
                     data.items,
@@ -152,8 +156,19 @@ class FitJob:
                 private=self.private,
             )
 
-    def _read(self, classifier: SimilarityClassifier) -> Reading:
-        """The items as numbers; a network, or training, that was asked for takes the pixels."""
+    def _read(self, classifier: SimilarityClassifier) -> tuple[Reading, Pairs | None]:
+        """The items as numbers; a network, or training, that was asked for takes the pixels.
+
+        What is said about photographs or texts is read before they are encoded: a mistake in it
+        costs no minutes. The judgements are None where they are still to be read.
+        """
+        early: list[tuple[ItemFile, Pairs]] = []
+
+        def look(items: ItemFile) -> None:
+            self.told.known_classes(items)
+            if is_alone():
+                early.append((items, self._read_pairs(items, None)))
+
         asked = (classifier.network, classifier.recipe)
         wanted = any(one is not None for one in asked) or classifier.method not in ("auto", "joint")
         found = read_to_fit(
@@ -162,6 +177,7 @@ class FitJob:
             id_column=self.id_column,
             image_size=self.image_size,
             seed=int(classifier.random_state or 0),
+            named=look,
         )
         if self.private and isinstance(found.encoder, TfidfSvd):
             raise InputError(
@@ -170,7 +186,8 @@ class FitJob:
             )
         if found.note is not None and self.tell is not None:
             self.tell(found.note)
-        return found
+        same = [pairs for items, pairs in early if np.array_equal(items.names, found.data.names)]
+        return found, same[0] if same else None
 
     def _read_pairs(self, data: ItemFile, ranks: ProcessGroup | None) -> Pairs:
         """The judgements; of several processes, each reads those of its own items."""
@@ -186,13 +203,14 @@ class FitJob:
 
     def _checkpoints(self, config: Config) -> Checkpoints:
         """Beside ``out``, of these very files: their digests are known, and are of every byte."""
-        folder = self.out.with_name(f"{self.out.name}{CHECKPOINTS}")
         identity: Config = {}
         for name in ("items", "pairs"):
             record = config[name]
             assert isinstance(record, dict)
             identity[f"SHA-256 of {name}"] = record.get("sha256") or record.get("listing_sha256")
-        return Checkpoints(folder, identity, every_seconds=self.checkpoint_seconds)
+        return Checkpoints(
+            checkpoints_of(self.out), identity, every_seconds=self.checkpoint_seconds
+        )
 
     def _config(self, classifier: SimilarityClassifier) -> Config:
         """Everything that is needed to repeat the run."""

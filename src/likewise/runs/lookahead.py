@@ -6,14 +6,13 @@ import contextlib
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from likewise.errors import InputError
 from likewise.io.atomic import check_vacant
+from likewise.io.places import CHECKPOINTS, check_writable
 
-CHECKPOINTS = ".checkpoints"
 LONGEST_ENDING = len(f".{CHECKPOINTS}.00000000.0000000.tmp")  # what is put around the name of a run
 SPACE = 50 * 2**20  # bytes, of a small run with its checkpoints
 
@@ -32,7 +31,8 @@ def check_output(out: Path) -> None:
         raise InputError(f"{out} is a link to something that is not there; choose another name.")
     check_vacant(out)
     above = next(parent for parent in out.absolute().parents if parent.exists())
-    _check_writable(out, above)
+    check_writable(out, above)
+    _check_space(out, above)
 
 
 @contextlib.contextmanager
@@ -106,14 +106,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _check_writable(out: Path, above: Path) -> None:
-    try:
-        Path(tempfile.mkdtemp(prefix=".likewise-", dir=above)).rmdir()
-    except OSError as error:
-        raise InputError(
-            f"{out} cannot be made, because {above} cannot be written to "
-            f"({(error.strerror or str(error)).lower()}); choose another place for --out."
-        ) from error
+def _check_space(out: Path, above: Path) -> None:
     free = shutil.disk_usage(above).free
     if free < SPACE:
         raise InputError(

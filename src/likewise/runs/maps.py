@@ -52,6 +52,7 @@ def main_directions(embedding: NDArray[np.float32], count: int) -> FloatMatrix:
 
 def _laid_out(points: FloatMatrix) -> FloatMatrix:
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     start = points[:, :2] if points.shape[1] > 1 else np.pad(points, ((0, 0), (0, 1)))
     scale = max(float(start[:, 0].std()), 1e-12)
@@ -61,7 +62,8 @@ def _laid_out(points: FloatMatrix) -> FloatMatrix:
         max_iter=400,
         random_state=0,
     )
-    with warnings.catch_warnings():
+    # Threads that meet at every step gain nothing, and lose tenfold where others keep cores busy.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it wonders about identical points; they are welcome
         return np.asarray(layout.fit_transform(points), np.float32)
 

@@ -32,10 +32,18 @@ from likewise.errors import InputError
 from likewise.io.atomic import remove_leftovers, replacing
 from likewise.training.run import TrainingRun
 
-KIND = "likewise-checkpoint"
-VERSION = 2  # of the names of the tensors: those of a run's parts
+KIND, VERSION = "likewise-checkpoint", 2  # of the names of the tensors: those of a run's parts
 KEPT = 2  # the newest, and the one before in case it is damaged
 SUFFIX = ".safetensors"
+# What people ask for, and how.
+OPTIONS = {
+    "seed": ": --seed, or random_state",
+    "n_classes": ": --classes",
+    "network": ": --network",
+}
+OPTIONS |= {name: f": --{name.replace('_', '-')}" for name in ("method", "noise", "held_out")}
+OPTIONS |= {"recipe": "", "recipe.lr": ": --lr", "recipe.epochs": ": --epochs"}
+OPTIONS |= {"recipe.batch_size": ": --batch-size", "transition": ": --transition"}
 _SAMPLE_BYTES = 64 * 2**20  # of larger arrays only so much, evenly spread, enters a digest
 
 Identity = dict[str, object]  # what makes a fit this fit, as JSON knows it
@@ -257,16 +265,17 @@ def _is_ours(path: Path) -> bool:
 
 def check_identity(path: Path, made: Identity, now: Identity) -> None:
     """Refuse a checkpoint of another fit, in a sentence that says what differs."""
-    changed = sorted(key for key in made | now if made.get(key) != now.get(key))
-    if not changed:
+    if not (differing := [key for key in made | now if made.get(key) != now.get(key)]):
         return
-    key, old, new = changed[0], made.get(changed[0]), now.get(changed[0])
+    # Other files come first, and options before what follows from them, such as a number of rows.
+    first = min(differing, key=lambda key: (not key.startswith("SHA-256"), key not in OPTIONS, key))
+    key, old, new = first, made.get(first), now.get(first)
     if isinstance(old, dict) and isinstance(new, dict):
         inner = next(k for k in sorted(old | new) if old.get(k) != new.get(k))
         key, old, new = f"{key}.{inner}", old.get(inner), new.get(inner)
     raise InputError(
-        f"{path} belongs to another fit ({key} was {old}, is now {new}); give the same data and "
-        "options as before, or begin again without resuming."
+        f"{path} belongs to another fit ({key} was {old}, is now {new}{OPTIONS.get(key, '')}); "
+        f"give the same data and options as before, or remove {path.parent} to begin again."
     )
 
 
@@ -287,4 +296,5 @@ def _check_tensors(path: Path, tensors: Mapping[str, Tensor], run: TrainingRun) 
     ]
     if wrong or strange:
         name = sorted([*wrong, *strange])[0]
-        raise InputError(f"{path} does not fit this run ({name}); begin again without resuming.")
+        told = f"{path} does not fit this run ({name}); remove {path.parent} to begin again."
+        raise InputError(told)

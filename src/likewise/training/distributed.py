@@ -119,6 +119,11 @@ def process_group_of_torchrun() -> Iterator[ProcessGroup | None]:
         distributed.destroy_process_group()
 
 
+def is_alone() -> bool:
+    """Whether no other process shares the work, or will."""
+    return int(os.environ.get("WORLD_SIZE", "1")) == 1 and current_process_group() is None
+
+
 def _ended(number: int, frame: FrameType | None) -> None:
     """torchrun ends the ranks that are left when one is lost."""
     raise TrainingError(

@@ -61,16 +61,19 @@ class PatchFeatures:
         """Learned from these photographs."""
         from sklearn.cluster import MiniBatchKMeans
         from sklearn.decomposition import PCA
+        from threadpoolctl import threadpool_limits
 
         size = min(max(side or SIDE, SMALLEST), LARGEST)
         images = _pixels(photographs.batch(range(len(photographs))), size)
         rng = np.random.default_rng(seed)
         patches = _normalised(_sample(images, rng)).numpy()
         mean = patches.mean(axis=0)
-        values, vectors = np.linalg.eigh(np.cov(patches.T))
-        whitening = (vectors / np.sqrt(np.maximum(values, 0) + WHITENING)) @ vectors.T
-        white = ((patches - mean) @ whitening).astype(np.float32)
-        clusters = MiniBatchKMeans(CENTRES, n_init=3, random_state=seed, batch_size=4096).fit(white)
+        k_means = MiniBatchKMeans(CENTRES, n_init=3, random_state=seed, batch_size=4096)
+        with threadpool_limits(limits=1):  # small steps: threads lose, tenfold on busy cores
+            values, vectors = np.linalg.eigh(np.cov(patches.T))
+            whitening = (vectors / np.sqrt(np.maximum(values, 0) + WHITENING)) @ vectors.T
+            white = ((patches - mean) @ whitening).astype(np.float32)
+            clusters = k_means.fit(white)
         learned = (mean, whitening, clusters.cluster_centers_)
         bare = cls(
             size, *(part.astype(np.float32) for part in learned), *[np.empty(0, np.float32)] * 2

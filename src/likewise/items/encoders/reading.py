@@ -65,8 +65,13 @@ def read_to_fit(
     id_column: str | None = None,
     image_size: int | None = None,
     seed: int = 0,
+    named: Callable[[ItemFile], object] | None = None,
 ) -> Reading:
-    """The items that a model is to be fitted to."""
+    """The items that a model is to be fitted to.
+
+    ``named`` is told what photographs or texts are called, in a file without features, before these
+    take their time: whoever has something to say about the items can be read first.
+    """
     encoder = open_encoder(asked.model, asked.pixels, image_size) if asked.model else None
     raw = open_raw(path, text=asked.text, id_column=id_column)
     if raw is None:
@@ -76,6 +81,8 @@ def read_to_fit(
                 "texts (--text COLUMN)."
             )
         return Reading(read_items(path, id_column=id_column, size=image_size))
+    if named is not None:
+        named(ItemFile(np.empty((len(raw), 0), np.float32), raw.ids))
     if encoder is not None:
         return _encoded(raw, encoder, cached=True)
     if isinstance(raw, Texts):

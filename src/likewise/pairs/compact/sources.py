@@ -106,7 +106,7 @@ def _open(
     if plain and kind == "parquet" and long <= set(ParquetTable(path).columns):
         for part in sorted(path.glob("*.parquet")) if path.is_dir() else [path]:
             yield from _parquet_slices(connection, part, names)
-    elif plain and kind == "csv" and long <= set((csv := CsvTable(path)).columns):
+    elif plain and kind == "csv" and (csv := CsvTable(path)).is_plain and long <= set(csv.columns):
         table = (
             f"read_csv({literal(str(path))}, all_varchar = true, header = true, "
             f"delim = {literal(csv.delimiter)}, quote = '\"', escape = '\"')"

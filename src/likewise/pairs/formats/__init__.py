@@ -16,8 +16,9 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from likewise.errors import InputError
+from likewise.io.records import RecordTable
 from likewise.io.sniffing import file_kind
-from likewise.io.tables import RecordTable, Table, open_table
+from likewise.io.tables import Table, open_table
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.crowd import MTURK, TOLOKA, read_platform
 from likewise.pairs.formats.exports import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from likewise.errors import InputError, RowError
 from likewise.io.dictionary import Coded
 from likewise.io.json import Json, JsonObject, parse_json
-from likewise.io.tables import RecordTable, Table, listing, require_columns
+from likewise.io.records import RecordTable
+from likewise.io.tables import Table, listing, require_columns
 from likewise.pairs.answers import DIFFERENT, NO_ANSWER, SAME
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_columns, read_long, rows_located

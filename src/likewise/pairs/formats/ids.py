@@ -70,6 +70,11 @@ def resolve_ids(
     return _number(columns, named)
 
 
+def is_name(word: str) -> bool:
+    """Whether an id can only be a name: it is no whole number, or not as numbers are written."""
+    return _WHOLE.fullmatch(word) is None
+
+
 def _as_names(item_ids: ArrayLike) -> NDArray[np.str_]:
     names = np.asarray(item_ids).astype(np.str_)
     if names.ndim != 1:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from likewise.errors import InputError
 from likewise.io.json import Json, read_json
-from likewise.io.tables import RecordTable
+from likewise.io.records import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
 

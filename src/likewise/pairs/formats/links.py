@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from likewise.errors import InputError
+from likewise.io.records import RecordTable
 from likewise.io.sniffing import file_kind
-from likewise.io.tables import RecordTable, arrow_errors, open_table, text_errors
+from likewise.io.tables import arrow_errors, open_table, text_errors
 from likewise.pairs.columns import IndexArray, refuse_self_pairs
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.ids import resolve_ids
@@ -63,7 +64,7 @@ def read_questions(path: str | Path, item_ids: ArrayLike) -> tuple[IndexArray, I
         found = resolve_ids(columns["left"], columns["right"], item_ids)
         if not len(found.left):
             raise InputError(f"{file.name} holds no pair.")
-        refuse_self_pairs(found.left, found.right, np.ones(len(found.left), bool))
+        refuse_self_pairs(found.left, found.right, np.ones(len(found.left), bool), found.names)
         return found.left, found.right
 
 

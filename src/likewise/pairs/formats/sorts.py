@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from likewise.io.dictionary import Coded
 from likewise.io.json import Json
 from likewise.io.tables import Table, listing, require_columns
 from likewise.pairs.container import Pairs
+from likewise.pairs.formats.ids import is_name
 from likewise.pairs.formats.long import ColumnNames, Items, assemble, read_columns, rows_located
 
 PILE = "pile"
@@ -118,7 +120,9 @@ def judgements(path: Path, sorts: list[Sort], items: Items) -> Pairs:
     people = Coded.from_list(who) if any(who) else None
     every = np.ones(len(left), bool)
     ids = Coded.from_list(left), Coded.from_list(right)
-    return assemble(*ids, np.concatenate(same), every, people, None, items)
+    # What is sorted goes by names: 009 beside 123 is one, and then 123 is one, too.
+    named = items.named or any(is_name(word) for column in ids for word in column.names.tolist())
+    return assemble(*ids, np.concatenate(same), every, people, None, replace(items, named=named))
 
 
 def _pairs_of(piles: list[list[str]]) -> int:

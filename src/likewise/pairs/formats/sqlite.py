@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from likewise.errors import InputError
+from likewise.io.records import RecordTable
 from likewise.io.sqlite_files import connect_read_only, fetch_all
-from likewise.io.tables import RecordTable
 from likewise.pairs.container import Pairs
 from likewise.pairs.formats.label_database import is_judgements_database, read_judgements
 from likewise.pairs.formats.long import ColumnNames, Items, read_long
