@@ -13,6 +13,7 @@ import pytest
 
 import likewise as lw
 from group_cases import Records, pairwise_f1, records
+from likewise.active.group_questions import belief_in_groups
 from short_fits import draw_less
 
 
@@ -180,3 +181,16 @@ def test_weights_below_one_are_grades_of_sureness_not_parts_of_an_answer(few: Re
         graded = lw.group(pairs_of(few, np.full(len(few.same), weight)))
         np.testing.assert_array_equal(graded.labels, plain.labels)
         np.testing.assert_allclose(graded.pairs_proba, plain.pairs_proba)
+
+
+def test_many_small_groups_are_not_lost_between_one_batch_and_the_next() -> None:
+    """Of pairs that something suggests: were all pairs as likely to be asked, answers so few would
+    tell nothing of so many groups."""
+    made = records(n_items=120, n_groups=30, n_pairs=900, n_people=5)
+    pairs = pairs_of(made)
+    before = lw.group(pairs.select(np.arange(900) < 860))
+    after = lw.group(pairs, start=before)
+    assert pairwise_f1(after.labels, made.truth) > 0.9
+    assert abs(after.n_groups - 30) <= 3
+    belief, _ = belief_in_groups(after, None, pairs)  # by which it is known what to ask next
+    assert pairwise_f1(belief[:, :-1].argmax(axis=1), made.truth) > 0.9

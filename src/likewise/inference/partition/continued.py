@@ -98,7 +98,8 @@ def continue_partition(
         p_same=grown.rates.p_same,
         objective=log_predictive(answers, grown.rates, grown.found.pair_same),
     )
-    if _as_they_were(answers, labels) <= result.objective + MARGIN:
+    before = _alone_where_unknown(labels)
+    if _as_they_were(answers, before) <= result.objective + MARGIN:
         return result
     # Many small groups, of pairs that something suggests: only which pairs were asked holds them
     # together, and that says nothing to groups that grow with the answers.
@@ -112,6 +113,8 @@ def continue_partition(
         n_groups=n_groups,
         items=items,
         seed=seed,
+        quick=True,
+        begin=before,
     )
     if anew.objective <= result.objective:
         return result
@@ -125,11 +128,15 @@ def _of_known(labels: IntArray, known: BoolArray) -> IntArray:
     return found
 
 
-def _as_they_were(answers: Answers, labels: IntArray) -> float:
-    """How well the groups before (N,) foretell all answers, items without one alone."""
+def _alone_where_unknown(labels: IntArray) -> IntArray:
+    """(N,) groups, items that had none alone."""
     alone = labels.max(initial=-1) + 1 + np.arange(len(labels))
-    placed = np.where(labels >= 0, labels, alone)
-    belief = (placed[answers.left] == placed[answers.right]).astype(np.float64)
+    return canonical(np.where(labels >= 0, labels, alone))
+
+
+def _as_they_were(answers: Answers, labels: IntArray) -> float:
+    """How well groups (N,) that were found before foretell all answers."""
+    belief = (labels[answers.left] == labels[answers.right]).astype(np.float64)
     return log_predictive(answers, fit_rates(answers, belief), belief)
 
 
@@ -170,7 +177,14 @@ def recall_groups(
     """Beliefs about all items behind groups that were found from these answers."""
     by_items = items is not None and _placed_by_items(answers, labels)
     grower = Grower(answers, _item_prior(items if by_items else None))
-    return grower.settle(grower.begin(labels, probability), two_rates(answers, *FIRST_RATES))
+    begun = grower.begin(labels, probability)
+    state = grower.settle(begun, two_rates(answers, *FIRST_RATES))
+    settled_on = log_predictive(answers, state.rates, state.found.pair_same)
+    if _as_they_were(answers, _alone_where_unknown(labels)) <= settled_on + MARGIN:
+        return state
+    together = np.einsum("pk,pk->p", begun[answers.left, :-1], begun[answers.right, :-1])
+    rates = fit_rates(answers, together)
+    return replace(state, found=replace(state.found, belief=begun), rates=rates)
 
 
 def _placed_by_items(answers: Answers, labels: IntArray) -> bool:

@@ -57,31 +57,34 @@ def fit_partition(
     asking: bool | None = None,
     place: bool = True,
     told: bool = True,
+    begin: IntArray | None = None,
 ) -> Fit:
     """Groups by the search from several starts.
 
     ``asking``: whether it counts which pairs were asked; None where that foretells answers better.
     ``place``: whether items that are alone because draws disagree are placed. ``told``: whether
     there are ``n_groups`` in the end, or only while they are looked for: a search with room for
-    more groups than there are sets a few odd items aside in them.
+    more groups than there are sets a few odd items aside in them. ``begin`` (N,): groups to begin
+    from as well.
     """
+    begun = [] if begin is None else [begin]
     pair_odds, prior, rates = pairs_alone(answers, items)
     few_asked = 2 * answers.n_pairs < MOST_ASKED * answers.n_items * (answers.n_items - 1)
     modelled = Asking.build(answers, rng) if few_asked and asking is not False else None
     asked = Problem(answers, prior, n_groups, rng, modelled)
     if asked.fixed and asking is not None:
-        states = search_from(asked, starts(asked, pair_odds), rates)
+        states = search_from(asked, begun + starts(asked, pair_odds), rates)
         return Fit(asked, states, draw_around(asked, states[0], place, told))
     problem = Problem(answers, prior, n_groups, rng)
-    states = search_from(problem, starts(problem, pair_odds), rates)
+    states = search_from(problem, begun + starts(problem, pair_odds), rates)
     likely: tuple[int, ...] = ()
     if not problem.fixed and answers.n_items <= MAX_ITEMS:
         states, likely = _with_given_numbers(problem, states, pair_odds, rates)
     if modelled is None:
         return Fit(problem, states, draw_around(problem, states[0], place, told), likely)
     # Whoever knows which pairs were asked needs no spectra: these lead there too.
-    begin = [state.labels for state in states[:2]]
-    other = search_from(asked, begin + contractions(asked, pair_odds), rates)
+    begun += [state.labels for state in states[:2]]
+    other = search_from(asked, begun + contractions(asked, pair_odds), rates)
     drawn = draw_around(asked, other[0], place, told)
     if asking is None:
         sampled = draw_around(problem, states[0], place, told)

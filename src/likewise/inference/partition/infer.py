@@ -69,6 +69,7 @@ def infer_partition(
     items: Vectors | None = None,
     seed: int = 0,
     quick: bool = False,
+    begin: IntArray | None = None,
 ) -> Partition:
     """Group ``n_items`` items by judgements ``same`` (M,) of the pairs ``left``, ``right`` (M,).
 
@@ -80,6 +81,7 @@ def infer_partition(
     items : (N, D) vectors; what they say of a pair (`pair_prior`) is learned with the beliefs.
     quick : whether the number of groups is left to the search, not to held-out answers, and items
         of which little is known are left alone: where more answers are to come.
+    begin : (N,) groups that the search begins from as well.
     """
     answers = Answers.build(left, right, same, n_items, annotator, weight)
     if n_groups is not None and not 1 <= n_groups <= n_items:
@@ -93,7 +95,7 @@ def infer_partition(
             return _result(answers, found)
     choice = Choice(n_groups, cells=True)
     with stage("finding groups", 0.6):
-        fit = fit_partition(answers, items, n_groups, rng, place=not quick)
+        fit = fit_partition(answers, items, n_groups, rng, place=not quick, begin=begin)
         refined = with_cells(fit, place=not quick)
         if n_groups is None and not quick:
             choice = choose_number(answers, items, fit, refined, rng)
