@@ -99,7 +99,8 @@ def continue_partition(
         objective=log_predictive(answers, grown.rates, grown.found.pair_same),
     )
     before = _alone_where_unknown(labels)
-    if _as_they_were(answers, before) <= result.objective + MARGIN:
+    kept = n_groups in (None, int(before.max()) + 1)  # else they are not to stay as they were
+    if not kept or _as_they_were(answers, before) <= result.objective + MARGIN:
         return result
     # Many small groups, of pairs that something suggests: only which pairs were asked holds them
     # together, and that says nothing to groups that grow with the answers.
