@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from likewise.inference.partition.answers import Answers, fit_rates, two_rates
+from likewise.inference.partition.answers import Answers, Rates, fit_rates, two_rates
 from likewise.inference.partition.arrays import BoolArray, FloatArray, IndexArray, IntArray, Vectors
 from likewise.inference.partition.growing import MARGIN, Grower, Grown, ItemPrior
 from likewise.inference.partition.infer import Partition, infer_partition
@@ -100,7 +100,8 @@ def continue_partition(
     )
     before = _alone_where_unknown(labels)
     kept = n_groups in (None, int(before.max()) + 1)  # else they are not to stay as they were
-    if not kept or _as_they_were(answers, before) <= result.objective + MARGIN:
+    begun = Grower(answers).begin(labels, probability)
+    if not kept or _as_they_were(answers, begun)[0] <= result.objective + MARGIN:
         return result
     # Many small groups, of pairs that something suggests: only which pairs were asked holds them
     # together, and that says nothing to groups that grow with the answers.
@@ -135,10 +136,11 @@ def _alone_where_unknown(labels: IntArray) -> IntArray:
     return canonical(np.where(labels >= 0, labels, alone))
 
 
-def _as_they_were(answers: Answers, labels: IntArray) -> float:
-    """How well groups (N,) that were found before foretell all answers."""
-    belief = (labels[answers.left] == labels[answers.right]).astype(np.float64)
-    return log_predictive(answers, fit_rates(answers, belief), belief)
+def _as_they_were(answers: Answers, begun: FloatArray) -> tuple[float, Rates]:
+    """How well the groups before, beliefs (N, K + 1), foretell all answers, and by which rates."""
+    together = np.einsum("pk,pk->p", begun[answers.left, :-1], begun[answers.right, :-1])
+    rates = fit_rates(answers, together)
+    return log_predictive(answers, rates, together), rates
 
 
 def continue_groups(
@@ -181,10 +183,9 @@ def recall_groups(
     begun = grower.begin(labels, probability)
     state = grower.settle(begun, two_rates(answers, *FIRST_RATES))
     settled_on = log_predictive(answers, state.rates, state.found.pair_same)
-    if _as_they_were(answers, _alone_where_unknown(labels)) <= settled_on + MARGIN:
+    foretold, rates = _as_they_were(answers, begun)
+    if foretold <= settled_on + MARGIN:
         return state
-    together = np.einsum("pk,pk->p", begun[answers.left, :-1], begun[answers.right, :-1])
-    rates = fit_rates(answers, together)
     return replace(state, found=replace(state.found, belief=begun), rates=rates)
 
 
