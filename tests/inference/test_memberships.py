@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from likewise.errors import InputError
-from likewise.inference.partition import continue_partition, growing
+from likewise.inference.partition import continue_partition, continued, growing
 from likewise.inference.partition.answers import Answers, two_rates
 from likewise.inference.partition.continued import dense_core, settled
 from likewise.inference.partition.memberships import Messages, propagate
@@ -266,6 +266,24 @@ def test_a_given_number_of_groups_is_kept_whatever_the_start_had(
     alone = np.bincount(found.labels)[found.labels] == 1
     apart = found.pair_same[alone[found.pairs].any(axis=1)]
     assert (apart < 0.5).all()
+
+
+def test_items_that_only_features_place_keep_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the groups before foretold: the search knows nothing of items nobody judged."""
+    truth, i, j, said = world(4, 12, 0.0)
+    items = 4.0 * np.eye(4)[truth] + np.random.default_rng(0).normal(size=(48, 4))
+    judged = (i % 12 < 9) & (j % 12 < 9)
+    monkeypatch.setattr(continued, "_as_they_were", lambda answers, begun: (np.inf, None))
+    searched = continued.infer_partition
+
+    def likelier(*given: Any, **options: Any) -> continued.Partition:
+        return replace(searched(*given, **options), objective=np.inf)
+
+    monkeypatch.setattr(continued, "infer_partition", likelier)
+    about = i[judged], j[judged], said[judged], truth, np.full(48, 0.9)
+    found = continue_partition(*about, items=items)
+    assert (found.labels >= 0).all()
+    assert agree(found.labels, truth)
 
 
 def test_a_group_is_cut_where_answers_agree_the_least() -> None:

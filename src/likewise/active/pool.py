@@ -53,7 +53,7 @@ def unjudged(pool: Array, pairs: Pairs) -> NDArray[np.int64]:
 
 def any_unjudged(pairs: Pairs, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """(n, 2) pairs by chance that nobody has judged; fewer only where there are no more."""
-    n_items = pairs.n_items
+    n_items, pairs = pairs.n_items, pairs.that_count()
     found = unjudged(rng.integers(0, n_items, (2 * n, 2)), pairs)
     if len(found) < n:  # few are left, or few there ever were
         total = n_items * (n_items - 1) // 2

@@ -4,7 +4,8 @@ What two rates find is often too coarse a start: kinds that people often take fo
 group there. Moves of single items never divide it, since an item that leaves alone has no cells
 yet. So whole sides of a group leave together: those that the leading singular vector of what its
 members were answered, less what the cells say, tells apart (as in bisection by eigenvectors, Newman
-2006). What does not raise the evidence is undone.
+2006). What does not raise the evidence is undone. Which pairs were asked counts as it does under
+two rates (`asking`): kinds that were compared because they look alike are not one for that.
 """
 
 from __future__ import annotations

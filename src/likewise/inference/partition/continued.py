@@ -99,9 +99,10 @@ def continue_partition(
         objective=log_predictive(answers, grown.rates, grown.found.pair_same),
     )
     before = _alone_where_unknown(labels)
-    kept = n_groups in (None, int(before.max()) + 1)  # else they are not to stay as they were
+    if grown.by_items or n_groups not in (None, int(before.max()) + 1):
+        return result  # unjudged items are placed here alone; or other groups were asked for
     begun = Grower(answers).begin(labels, probability)
-    if not kept or _as_they_were(answers, begun)[0] <= result.objective + MARGIN:
+    if _as_they_were(answers, begun)[0] <= result.objective + MARGIN:
         return result
     # Many small groups, of pairs that something suggests: only which pairs were asked holds them
     # together, and that says nothing to groups that grow with the answers.
